@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from service.accounts import audit_entries
+from service.accounts import audit_log
 from service.accounts.store import access, audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.accounts.tenants import RepositoryRecord, TokenRecord
 from service.database.database import Tx
 from service.errors import DatabaseUnavailable, NotFound, Unauthenticated
@@ -191,13 +191,11 @@ def recheck(session: Tx, actor: Actor, now: datetime) -> TokenRecord | None:
 
 async def note_denial(runtime: Runtime, caller: Caller, endpoint: str) -> None:
     """Write down that a token's role was too small (docs/design/security.md 7)."""
-    row = audit_entries.allowed(
-        caller.actor, caller.org_id, "api.call", endpoint, runtime.clock.now()
-    )
+    row = audit_log.allowed(caller.actor, caller.org_id, "api.call", endpoint, runtime.clock.now())
     await store_denial(runtime, row, f"has role {caller.role.value}")
 
 
-async def store_denial(runtime: Runtime, entry: AuditRow, reason: str) -> None:
+async def store_denial(runtime: Runtime, entry: AuditEntry, reason: str) -> None:
     """Store the entry of an action as denied, with the reason."""
     await runtime.store.run(audit.append, replace(entry, decision="denied", reason=reason))
 

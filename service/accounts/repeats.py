@@ -1,9 +1,9 @@
 """A request with an `Idempotency-Key` is carried out once, however often it comes.
 
-The claim and the answer are transactions of their own around the deed's. When the process dies
-between the deed and its answer the claim ends after 60 seconds and the deed may be done again,
-which is safe but for what makes a new thing each time. Answers are stored sealed, because that
-of a new token holds its secret.
+The claim and the answer are stored in transactions of their own, before and after the request is
+carried out. If the process dies in between, the claim ends after 60 seconds and the request may be
+carried out again, which is safe but for what makes a new thing each time. Answers are stored
+sealed, because that of a new token holds its secret.
 
 See docs/design/http.md 5.
 """

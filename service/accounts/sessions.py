@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import structlog
 
-from service.accounts import audit_entries
+from service.accounts import audit_log
 from service.accounts.store import audit
 from service.accounts.store import sessions as stored
 from service.accounts.store.sessions import WebSession
@@ -27,7 +27,7 @@ async def open_session(runtime: Runtime, host: str, person: Actor) -> str:
     cookie = secrets.token_urlsafe(COOKIE_BYTES)
     now = runtime.clock.now()
     made = WebSession(_digest(cookie), host, person.id, person.login, now, now)
-    entry = audit_entries.allowed(person, None, "session.open", host, now)
+    entry = audit_log.allowed(person, None, "session.open", host, now)
 
     def write(session: Tx) -> None:
         stored.create(session, made)
@@ -55,7 +55,7 @@ async def person_of(runtime: Runtime, cookie: str) -> Actor | None:
 
 async def end(runtime: Runtime, cookie: str, person: Actor) -> None:
     """End a session everywhere at once."""
-    entry = audit_entries.allowed(person, None, "session.end", "", runtime.clock.now())
+    entry = audit_log.allowed(person, None, "session.end", "", runtime.clock.now())
 
     def write(session: Tx) -> None:
         stored.end(session, _digest(cookie))

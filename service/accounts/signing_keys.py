@@ -9,9 +9,9 @@ from datetime import datetime
 
 import structlog
 
-from service.accounts import audit_entries
+from service.accounts import audit_log
 from service.accounts.store import audit, signing_keys
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.accounts.store.signing_keys import SigningKey
 from service.database.database import Tx
 from service.errors import ServiceError
@@ -98,5 +98,5 @@ def _made(session: Tx, runtime: Runtime, now: datetime) -> SigningKey:
     return signing_keys.present(session) or key
 
 
-def _entry(actor: Actor, key: SigningKey, now: datetime) -> AuditRow:
-    return audit_entries.allowed(actor, None, "signing_key.rotate", f"signing_key/{key.id}", now)
+def _entry(actor: Actor, key: SigningKey, now: datetime) -> AuditEntry:
+    return audit_log.allowed(actor, None, "signing_key.rotate", f"signing_key/{key.id}", now)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from service.accounts import access as format_of
-from service.accounts import audit_entries
+from service.accounts import audit_log
 from service.accounts.store import access, audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.accounts.tenants import IssuedToken, Organization, TokenRecord, TokenView
 from service.database import page_tokens, paging
 from service.database.database import Tx
@@ -69,7 +69,7 @@ async def create_token(runtime: Runtime, request: TokenRequest, actor: Actor) ->
         last_used_at=None,
         revoked_at=None,
     )
-    row = audit_entries.allowed(actor, None, "token.create", f"token/{public}", now)
+    row = audit_log.allowed(actor, None, "token.create", f"token/{public}", now)
     view = await runtime.store.run(_insert, draft, request.repositories, row)
     return IssuedToken(secret, view)
 
@@ -86,7 +86,7 @@ def _random(length: int) -> str:
 
 
 def _insert(
-    session: Tx, draft: TokenRecord, wanted: tuple[RepoRef, ...] | None, row: AuditRow
+    session: Tx, draft: TokenRecord, wanted: tuple[RepoRef, ...] | None, row: AuditEntry
 ) -> TokenView:
     asker = format_of.recheck(session, row.actor, row.at)
     org = _organization_of(session, draft, asker)
@@ -202,7 +202,7 @@ async def rotate_token(
     digest = runtime.keys.token_digest(secret)
     now = runtime.clock.now()
     old_ends = now + timedelta(hours=overlap_hours)
-    row = audit_entries.allowed(actor, None, "token.rotate", f"token/{public}", now)
+    row = audit_log.allowed(actor, None, "token.rotate", f"token/{public}", now)
     view = await runtime.store.run(_rotate, token_id, (public, digest), old_ends, row)
     return IssuedToken(secret, view)
 
@@ -212,7 +212,7 @@ def _rotate(
     token_id: str,
     fresh: tuple[str, bytes],
     old_ends: datetime,
-    row: AuditRow,
+    row: AuditEntry,
 ) -> TokenView:
     now = row.at
     if (known := access.token_by_id(session, token_id)) is not None:
@@ -250,13 +250,11 @@ async def revoke_token(runtime: Runtime, token_id: str, actor: Actor) -> TokenVi
 
     Raises NotFound(token_not_found).
     """
-    row = audit_entries.allowed(
-        actor, None, "token.revoke", f"token/{token_id}", runtime.clock.now()
-    )
+    row = audit_log.allowed(actor, None, "token.revoke", f"token/{token_id}", runtime.clock.now())
     return await runtime.store.run(_revoke, token_id, row)
 
 
-def _revoke(session: Tx, token_id: str, row: AuditRow) -> TokenView:
+def _revoke(session: Tx, token_id: str, row: AuditEntry) -> TokenView:
     asker = format_of.recheck(session, row.actor, row.at)
     record = access.token_by_id(session, token_id)
     if record is None or not _reaches(asker, record):
@@ -320,7 +318,7 @@ def _views(session: Tx, org_id: int, records: Sequence[TokenRecord]) -> tuple[To
     )
 
 
-def _write_down(session: Tx, record: TokenRecord, row: AuditRow) -> None:
+def _write_down(session: Tx, record: TokenRecord, row: AuditEntry) -> None:
     ends = record.expires_at
     data = {
         "name": record.name,

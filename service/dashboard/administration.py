@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from service.accounts import activity as audit_log
-from service.accounts import repositories
+from service.accounts import audit_log, repositories
 from service.accounts.tenants import Organization
 from service.dashboard import page_of_activity, page_of_tokens, page_of_webhooks
 from service.dashboard.page_of_activity import ActivityPage

@@ -8,7 +8,7 @@ from functools import partial
 import structlog
 from aiohttp import web
 
-from service.accounts import access, audit_entries, page_addresses
+from service.accounts import access, audit_log, page_addresses
 from service.accounts.api.admission import Admission
 from service.dashboard import (
     administration,
@@ -347,7 +347,7 @@ class Pages:
         if visitor.may(action.needs):
             return
         has = visitor.level.name.lower()
-        entry = audit_entries.allowed(
+        entry = audit_log.allowed(
             visitor.actor, owner.org_id, f"page.{name}", owner.subject, visit.now
         )
         await access.store_denial(self._runtime, entry, f"has {has}")

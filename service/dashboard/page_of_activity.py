@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import orjson
 
 from service.accounts import page_addresses
-from service.accounts.activity import AuditEntry, AuditFilter
+from service.accounts.audit_log import AuditEntry, AuditFilter
 from service.dashboard import filters
 from service.database.paging import Page, PageSelection
 from service.errors import FieldError, Malformed
@@ -103,9 +103,9 @@ def made_of(page: Page[AuditEntry], query: Mapping[str, str]) -> ActivityPage:
 async def with_tests(runtime: Runtime, page: ActivityPage, readable: ReadableOf) -> ActivityPage:
     """Return the page with the tests that its entries are about, if the visitor may read them."""
     about = {
-        each.id: (each.row.org_id, each.row.subject.removeprefix(SUBJECT_TEST))
+        each.id: (each.org_id, each.subject.removeprefix(SUBJECT_TEST))
         for each in page.entries
-        if each.row.subject.startswith(SUBJECT_TEST)
+        if each.subject.startswith(SUBJECT_TEST)
     }
     org_ids = {org_id for org_id, _ in about.values() if org_id is not None}
     places = await all_tests.places_of(runtime, org_ids, {test_id for _, test_id in about.values()})
@@ -120,16 +120,15 @@ async def with_tests(runtime: Runtime, page: ActivityPage, readable: ReadableOf)
 
 
 def _plain(entry: AuditEntry) -> dict[str, object]:
-    row = entry.row
     return {
         "id": entry.id,
-        "at": filters.instant(row.at),
-        "actor": {"kind": row.actor.kind.value, "login": row.actor.login, "id": row.actor.id},
-        "channel": row.actor.channel.value,
-        "action": row.action,
-        "subject": row.subject,
-        "decision": row.decision,
-        "reason": row.reason,
-        "request_id": row.request_id,
-        "data": row.data,
+        "at": filters.instant(entry.at),
+        "actor": {"kind": entry.actor.kind.value, "login": entry.actor.login, "id": entry.actor.id},
+        "channel": entry.actor.channel.value,
+        "action": entry.action,
+        "subject": entry.subject,
+        "decision": entry.decision,
+        "reason": entry.reason,
+        "request_id": entry.request_id,
+        "data": entry.data,
     }

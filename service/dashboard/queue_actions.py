@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from service.accounts import access, audit_entries, page_addresses
+from service.accounts import access, audit_log, page_addresses
 from service.dashboard.requests import Action, PageRequest
 from service.dashboard.visitors import Rights
 from service.errors import Malformed, NotAllowed, ServiceError
@@ -123,7 +123,7 @@ async def pause_all(
 async def _store_denial(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
     place = f"{queue.repo.host}/{queue.repo.slug}"
     now = runtime.clock.now()
-    entry = audit_entries.allowed(actor, queue.org_id, "page.pause-all", place, now)
+    entry = audit_log.allowed(actor, queue.org_id, "page.pause-all", place, now)
     await access.store_denial(runtime, entry, "less than maintain access to every queue")
 
 

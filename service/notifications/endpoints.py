@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 
-from service.accounts import access, audit_entries
+from service.accounts import access, audit_log
 from service.accounts.store import access as stored
 from service.accounts.store import audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.database import page_tokens, paging
 from service.database.database import Tx
 from service.database.page_tokens import Key, Listing
@@ -90,7 +90,7 @@ async def create(
     return await runtime.store.run(_insert, endpoint, row), secret
 
 
-def _insert(session: Tx, endpoint: Endpoint, row: AuditRow) -> EndpointView:
+def _insert(session: Tx, endpoint: Endpoint, row: AuditEntry) -> EndpointView:
     access.recheck(session, row.actor, row.at)
     stored.lock_organization(session, endpoint.org_id)
     if len(subscribers.endpoints_of(session, endpoint.org_id)) >= ENDPOINTS_MAX:
@@ -291,7 +291,7 @@ def _view_of(session: Tx, endpoint: Endpoint) -> EndpointView:
     return EndpointView(repositories=names, **values)
 
 
-def _audit_entry(caller: Caller, action: str, endpoint: Endpoint, at: datetime) -> AuditRow:
+def _audit_entry(caller: Caller, action: str, endpoint: Endpoint, at: datetime) -> AuditEntry:
     actor = caller.actor
-    row = audit_entries.allowed(actor, caller.org_id, action, f"endpoint/{endpoint.id}", at)
+    row = audit_log.allowed(actor, caller.org_id, action, f"endpoint/{endpoint.id}", at)
     return replace(row, data={"origin": addresses.origin_of(endpoint.url)})

@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 import structlog
 
-from service.accounts import access, audit_entries
+from service.accounts import access, audit_log
 from service.accounts.store import audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.database import page_tokens, paging
 from service.database.claims import ClaimedRows
 from service.database.database import Tx
@@ -265,7 +265,7 @@ def _check_span(since: datetime, until: datetime) -> None:
 
 
 def _replay(
-    session: Tx, caller: Caller, endpoint_id: str, request: ReplayRequest, row: AuditRow
+    session: Tx, caller: Caller, endpoint_id: str, request: ReplayRequest, row: AuditEntry
 ) -> int:
     access.recheck(session, row.actor, row.at)
     endpoint = endpoints.find(session, caller, endpoint_id, lock=True)
@@ -290,6 +290,6 @@ def _replay(
     return count
 
 
-def _audit_entry(caller: Caller, action: str, endpoint_id: str, at: datetime) -> AuditRow:
+def _audit_entry(caller: Caller, action: str, endpoint_id: str, at: datetime) -> AuditEntry:
     actor = caller.actor
-    return audit_entries.allowed(actor, caller.org_id, action, f"endpoint/{endpoint_id}", at)
+    return audit_log.allowed(actor, caller.org_id, action, f"endpoint/{endpoint_id}", at)

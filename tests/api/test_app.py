@@ -153,7 +153,7 @@ async def test_a_role_that_is_too_small_is_refused_and_written_down(runtime, rea
         own = f"x-api-token: {made.secret}"
         refused = await answer(client, "/own", own, "X-Request-Id: one", method="GET")
     assert (refused.status, json.loads(refused.body)["code"]) == (403, "missing_role")
-    (row,) = await runtime.store.read(audit.tail, caller.org_id, 1)
+    (row,) = await runtime.store.read(audit.newest, caller.org_id, 1)
     assert (row.actor.id, row.action, row.subject) == (made.view.id, "api.call", "/own")
     assert (row.decision, row.reason, row.request_id) == ("denied", "has role ci", "one")
 

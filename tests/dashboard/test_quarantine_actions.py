@@ -43,7 +43,7 @@ async def opened(stage, **options):
 
 
 async def newest(stage):
-    (row,) = await stage.runtime.store.read(audit.tail, stage.repository.org_id, 1)
+    (row,) = await stage.runtime.store.read(audit.newest, stage.repository.org_id, 1)
     return row
 
 

@@ -14,7 +14,7 @@ from tests.dashboard.signing_in import PATH, visitor
 async def newest(world, action):
     """The newest entry of the audit log about an action."""
     queue = await world.queue()
-    rows = await world.runtime.store.read(audit.tail, queue.org_id, 100)
+    rows = await world.runtime.store.read(audit.newest, queue.org_id, 100)
     return next(row for row in rows if row.action == action)
 
 

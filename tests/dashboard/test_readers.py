@@ -106,7 +106,7 @@ async def test_a_token_of_ci_may_not_read_pages_and_the_try_is_written_down(stag
     token = await token_of(stage.runtime, Role.CI)
     async with browsing(stage.runtime, token) as browser:
         assert (await browser.get(paths[0])).status == 403
-    rows = await stage.runtime.store.read(audit.tail, stage.repository.org_id, 1)
+    rows = await stage.runtime.store.read(audit.newest, stage.repository.org_id, 1)
     assert (rows[0].decision, rows[0].subject) == ("denied", "page")
 
 

@@ -331,7 +331,7 @@ async def test_a_queue_follows_a_renamed_branch_that_is_not_the_default_one(worl
     await world.act("rename", by="alice", branch="release/1", to="release/one")
     await world.settle()
     assert (await world.queue("release/one")).id == queue.id
-    (entry,) = await world.runtime.store.read(audit.tail, queue.org_id, 1)
+    (entry,) = await world.runtime.store.read(audit.newest, queue.org_id, 1)
     assert (entry.action, entry.subject, dict(entry.data)) == (
         "queue.follow_branch",
         "github.localhost/octo/widgets@release/1",

@@ -249,5 +249,5 @@ async def test_a_repository_that_was_met_is_known_as_it_is_now(runtime, queue):
 async def test_a_denial_is_written_down(runtime: Runtime):
     caller: Caller = await access.look_up(runtime, await a_token(runtime, role=Role.READ))
     await access.note_denial(runtime, caller, "/createQueue")
-    (row, *_) = await runtime.store.read(audit.tail, caller.org_id, 1)
+    (row, *_) = await runtime.store.read(audit.newest, caller.org_id, 1)
     assert (row.action, row.decision, row.reason) == ("api.call", "denied", "has role read")

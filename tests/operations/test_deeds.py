@@ -8,7 +8,7 @@ import structlog
 from service.accounts import access, tokens
 from service.accounts.store import access as stored
 from service.accounts.store import audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.accounts.tokens import TokenRequest
 from service.database.database import Tx
 from service.errors import Unauthenticated
@@ -52,9 +52,9 @@ def actor(caller: Caller) -> Actor:
     return caller.actor
 
 
-async def newest(runtime: Runtime, queue: QueueRef) -> AuditRow:
+async def newest(runtime: Runtime, queue: QueueRef) -> AuditEntry:
     """The organization's newest deed."""
-    return (await runtime.store.read(audit.tail, queue.org_id, 1))[0]
+    return (await runtime.store.read(audit.newest, queue.org_id, 1))[0]
 
 
 async def create(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:

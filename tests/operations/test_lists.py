@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from service.accounts import activity, repositories
-from service.accounts.activity import AuditFilter
+from service.accounts import audit_log, repositories
+from service.accounts.audit_log import AuditFilter
 from service.accounts.store import audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.database.paging import PageSelection
 from service.errors import Invalid, Malformed, NotFound
 from service.http.callers import Caller
@@ -194,7 +194,9 @@ async def test_the_audit_log_is_read_once_while_it_grows(runtime: Runtime, queue
     wanted = AuditFilter(action="deed.")
 
     async def happened(number: int) -> None:
-        row = AuditRow(runtime.clock.now(), queue.org_id, SYSTEM, f"deed.{number}", "x", "allowed")
+        row = AuditEntry(
+            runtime.clock.now(), queue.org_id, SYSTEM, f"deed.{number}", "x", "allowed"
+        )
         await runtime.store.run(audit.append, row)
 
     for number in range(5):
@@ -202,15 +204,15 @@ async def test_the_audit_log_is_read_once_while_it_grows(runtime: Runtime, queue
     seen: list[str] = []
     cursor: str | None = ""
     while cursor is not None:
-        page = await activity.entries(runtime, [queue.org_id], wanted, PageSelection(2, cursor))
-        seen += [entry.row.action for entry in page.rows]
+        page = await audit_log.entries(runtime, [queue.org_id], wanted, PageSelection(2, cursor))
+        seen += [entry.action for entry in page.rows]
         cursor = page.next_cursor
         await happened(len(seen) + 10)
     assert seen == [f"deed.{number}" for number in (4, 3, 2, 1, 0)]
-    first = await activity.entries(runtime, None, wanted, PageSelection(2))
+    first = await audit_log.entries(runtime, None, wanted, PageSelection(2))
     for other in (AuditFilter(), replace(wanted, since=runtime.clock.now())):
         with pytest.raises(Malformed, match="`cursor` is not a valid page token"):
-            await activity.entries(runtime, None, other, PageSelection(2, first.next_cursor))
+            await audit_log.entries(runtime, None, other, PageSelection(2, first.next_cursor))
 
 
 async def test_the_first_page_lists_queues_once_while_they_come_and_go(

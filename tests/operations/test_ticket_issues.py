@@ -443,7 +443,9 @@ async def test_the_link_is_told_to_endpoints_and_kept_in_the_audit_log(desk):
     await desk.passes(DAY)
     bodies = await desk.stage.runtime.store.read(_bodies)
     assert [each["ticket"] for each in bodies] == [{"html_url": desk.issue.url}]
-    (newest, *_) = await desk.stage.runtime.store.read(audit.tail, desk.stage.repository.org_id, 5)
+    (newest, *_) = await desk.stage.runtime.store.read(
+        audit.newest, desk.stage.repository.org_id, 5
+    )
     assert (newest.action, newest.actor) == ("test.link_ticket", SYSTEM)
     assert newest.subject == f"test/{(await desk.stage.case('total')).id}"
     assert newest.data == {"before": None, "after": desk.issue.url}

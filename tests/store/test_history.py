@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DatabaseError
 
 from service.accounts.store import audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.model import Detail, MergeQueue, Run
 from service.mergequeue.engine.outputs import (
@@ -239,8 +239,8 @@ def test_a_notice_is_found_where_it_was_placed(session: Connection, queue: Merge
     assert notices.placed(session, replace(check, entry="e9")) is None
 
 
-def deed(action: str, at: datetime = NOW, org_id: int | None = 1) -> AuditRow:
-    return AuditRow(
+def deed(action: str, at: datetime = NOW, org_id: int | None = 1) -> AuditEntry:
+    return AuditEntry(
         at=at,
         org_id=org_id,
         actor=ANN,
@@ -257,8 +257,8 @@ def test_deeds_come_back_newest_first(session: Connection, queue: MergeQueue):
     for each in (deed("first"), deed("other", org_id=2), deed("nobody", org_id=None)):
         audit.append(session, each)
     audit.append(session, deed("second"))
-    assert audit.tail(session, 1, 9) == (deed("second"), deed("first"))
-    assert audit.tail(session, 1, 1) == (deed("second"),)
+    assert audit.newest(session, 1, 9) == (deed("second"), deed("first"))
+    assert audit.newest(session, 1, 1) == (deed("second"),)
 
 
 @pytest.mark.parametrize("statement", ["UPDATE audit SET action = 'nothing'", "DELETE FROM audit"])
@@ -266,4 +266,4 @@ def test_a_deed_is_never_changed(session: Connection, queue: MergeQueue, stateme
     audit.append(session, deed("first"))
     with pytest.raises(DatabaseError, match="append-only"), session.begin_nested():
         session.exec_driver_sql(statement)
-    assert audit.tail(session, 1, 9) == (deed("first"),)
+    assert audit.newest(session, 1, 9) == (deed("first"),)

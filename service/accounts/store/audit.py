@@ -1,4 +1,4 @@
-"""Record who did what, or was denied it: appended in the transaction of the deed, never changed."""
+"""Record who did what, or was denied it: appended in the same transaction, never changed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,17 +6,20 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Row, desc, func, insert, select
 
-from service.accounts.store.tables_access import AuditRow as AuditTable
+from service.accounts.store.tables_access import AuditRow
 from service.database.codec import json_object, json_of
 from service.vocabulary import Actor, ActorKind, Channel
 
-audit = AuditTable.__table__
+audit = AuditRow.__table__
 INSERT = insert(audit)
 
 
 @dataclass(frozen=True, slots=True)
-class AuditRow:
-    """One deed. `subject` names the thing (`queue/12`), `decision` is allowed or denied."""
+class AuditEntry:
+    """One action. `subject` names the thing (`queue/12`), `decision` is allowed or denied.
+
+    `id` grows with time; 0 until it is stored.
+    """
 
     at: datetime
     org_id: int | None
@@ -27,39 +30,32 @@ class AuditRow:
     reason: str = ""
     request_id: str = ""
     data: Mapping[str, object] = field(default_factory=dict)
+    id: int = field(default=0, compare=False)
 
 
-def append(session: Connection, row: AuditRow) -> None:
-    """Write one deed down."""
+def append(session: Connection, entry: AuditEntry) -> None:
+    """Append an audit entry."""
     session.execute(
         INSERT,
         {
-            "at": row.at,
-            "org_id": row.org_id,
-            "actor_kind": row.actor.kind.value,
-            "actor_id": row.actor.id,
-            "actor_login": row.actor.login,
-            "channel": row.actor.channel.value,
-            "action": row.action,
-            "subject": row.subject,
-            "decision": row.decision,
-            "reason": row.reason,
-            "request_id": row.request_id,
-            "data": json_of(row.data),
+            "at": entry.at,
+            "org_id": entry.org_id,
+            "actor_kind": entry.actor.kind.value,
+            "actor_id": entry.actor.id,
+            "actor_login": entry.actor.login,
+            "channel": entry.actor.channel.value,
+            "action": entry.action,
+            "subject": entry.subject,
+            "decision": entry.decision,
+            "reason": entry.reason,
+            "request_id": entry.request_id,
+            "data": json_of(entry.data),
         },
     )
 
 
 NEWEST = 2**63 - 1
 """Above the number of every entry."""
-
-
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
-    """An entry of the log by its number, which grows with time."""
-
-    id: int
-    row: AuditRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +73,9 @@ class AuditFilter:
     until: datetime | None = None
 
 
-def tail(session: Connection, org_id: int, limit: int) -> tuple[AuditRow, ...]:
-    """An organization's newest entries, newest first."""
-    return tuple(
-        each.row for each in entries_before(session, (org_id,), AuditFilter(), NEWEST, limit)
-    )
+def newest(session: Connection, org_id: int, limit: int) -> tuple[AuditEntry, ...]:
+    """Return an organization's newest entries, newest first."""
+    return entries_before(session, (org_id,), AuditFilter(), NEWEST, limit)
 
 
 def entries_before(
@@ -101,11 +95,11 @@ def entries_before(
         statement = statement.where(audit.c.at >= wanted.since)
     if wanted.until is not None:
         statement = statement.where(audit.c.at < wanted.until)
-    return tuple(AuditEntry(row.id, _row(row)) for row in session.execute(statement))
+    return tuple(_entry(row) for row in session.execute(statement))
 
 
-def _row(row: Row[*tuple[object, ...]]) -> AuditRow:
-    return AuditRow(
+def _entry(row: Row[*tuple[object, ...]]) -> AuditEntry:
+    return AuditEntry(
         at=row.at,
         org_id=row.org_id,
         actor=Actor(ActorKind(row.actor_kind), row.actor_login, row.actor_id, Channel(row.channel)),
@@ -115,4 +109,5 @@ def _row(row: Row[*tuple[object, ...]]) -> AuditRow:
         reason=row.reason,
         request_id=row.request_id,
         data=json_object(row.data),
+        id=row.id,
     )

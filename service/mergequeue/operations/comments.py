@@ -8,9 +8,9 @@ from datetime import datetime
 
 import structlog
 
-from service.accounts import audit_entries
+from service.accounts import audit_log
 from service.accounts.store import audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.accounts.tenants import RepositoryRecord
 from service.database import outbox
 from service.database.database import Tx
@@ -181,11 +181,11 @@ async def _carry_out(runtime: Runtime, command: CommentCommand) -> Answer:
         return replies.said(refused.detail)
 
 
-def _denial_audit_row(runtime: Runtime, command: CommentCommand) -> AuditRow:
+def _denial_audit_row(runtime: Runtime, command: CommentCommand) -> AuditEntry:
     repo, asked = command.repository, command.asked
     action = f"command.{type(asked.ask).__name__.removeprefix('Ask').lower()}"
     subject = f"{repo.ref.host}/{repo.ref.slug}#{asked.number}"
-    row = audit_entries.allowed(command.actor, repo.org_id, action, subject, runtime.clock.now())
+    row = audit_log.allowed(command.actor, repo.org_id, action, subject, runtime.clock.now())
     return replace(row, decision="denied", reason=f"has {command.level.name.lower()}")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from service.accounts import access
 from service.accounts.store import audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.database.database import Tx
 from service.errors import NotAllowed
 from service.http.callers import Caller
@@ -107,7 +107,7 @@ async def set_targets(
     return StoredTargets(upload.number, head, targets.everything, len(targets.names))
 
 
-def _store(session: Tx, place: PullRequestHead, targets: Targets, row: AuditRow) -> None:
+def _store(session: Tx, place: PullRequestHead, targets: Targets, row: AuditEntry) -> None:
     access.recheck(session, row.actor, row.at)
     known_pulls.put_targets(session, place, targets, row.at)
     audit.append(session, row)

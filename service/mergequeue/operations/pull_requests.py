@@ -6,8 +6,8 @@ Comments, the REST API and the command line all use these operations.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from service.accounts import audit_entries
-from service.accounts.store.audit import AuditRow
+from service.accounts import audit_log
+from service.accounts.store.audit import AuditEntry
 from service.database.database import Tx
 from service.errors import Conflict, Invalid, NotFound, ServiceError
 from service.mergequeue.engine.explaining import previews
@@ -374,10 +374,10 @@ def _submitted(queue: QueueRef, number: int, view: PullRequestView | None) -> Pu
 
 def audit_row(
     runtime: Runtime, queue: QueueRef, actor: Actor, action: str, number: int
-) -> AuditRow:
+) -> AuditEntry:
     """Return an audit entry about one pull request."""
-    subject = f"{audit_entries.subject_of_queue(queue)}#{number}"
-    return audit_entries.allowed(actor, queue.org_id, action, subject, runtime.clock.now())
+    subject = f"{audit_log.subject_of_queue(queue)}#{number}"
+    return audit_log.allowed(actor, queue.org_id, action, subject, runtime.clock.now())
 
 
 async def preview_cancel(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> Preview:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from service.accounts import access as callers
-from service.accounts import audit_entries
+from service.accounts import audit_log
 from service.accounts.store import access, audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
 from service.errors import Invalid, Malformed, NotFound
@@ -99,9 +99,7 @@ async def create(
     resolved = await requirements.resolve(runtime, repository.ref, branch, override, new)
     _check_method(repository, resolved, draft.config.merge_method)
     place = f"{repository.ref.host}/{repository.ref.slug}@{branch}"
-    row = audit_entries.allowed(
-        actor, repository.org_id, "queue.create", place, runtime.clock.now()
-    )
+    row = audit_log.allowed(actor, repository.org_id, "queue.create", place, runtime.clock.now())
     queue = await runtime.store.run(_insert, runtime, repository, draft, row)
     first = TargetMoved(Tip(tip.sha, tip.tree))
     inputs: list[Input] = [first, *requirements.reports(draft, resolved)]
@@ -179,7 +177,7 @@ def _draft(
 
 
 def _insert(
-    session: Tx, runtime: Runtime, repository: RepositoryRecord, draft: MergeQueue, row: AuditRow
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, draft: MergeQueue, row: AuditEntry
 ) -> QueueRef:
     callers.recheck(session, row.actor, row.at)
     access.lock_organization(session, repository.org_id)
@@ -195,10 +193,8 @@ def _insert(
     return ref
 
 
-def _audit_row(queue: QueueRef, actor: Actor, action: str, at: datetime) -> AuditRow:
-    return audit_entries.allowed(
-        actor, queue.org_id, action, audit_entries.subject_of_queue(queue), at
-    )
+def _audit_row(queue: QueueRef, actor: Actor, action: str, at: datetime) -> AuditEntry:
+    return audit_log.allowed(actor, queue.org_id, action, audit_log.subject_of_queue(queue), at)
 
 
 async def read(runtime: Runtime, queue: QueueRef) -> QueueView:

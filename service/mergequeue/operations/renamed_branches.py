@@ -6,9 +6,9 @@ new base before the new name would take it for another base, and end every submi
 
 from dataclasses import replace
 
-from service.accounts import audit_entries
+from service.accounts import audit_log
 from service.accounts.store import audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.database.database import Tx
 from service.mergequeue.operations import turn
 from service.mergequeue.store import queues
@@ -40,11 +40,11 @@ async def follow(
         return None
     if new == default_branch and not was_default and known != await _tip(provider, queue, new):
         return None
-    entry = audit_entries.allowed(
+    entry = audit_log.allowed(
         SYSTEM,
         queue.org_id,
         "queue.follow_branch",
-        audit_entries.subject_of_queue(queue),
+        audit_log.subject_of_queue(queue),
         runtime.clock.now(),
     )
     renamed = replace(entry, data={"before": queue.branch, "after": new})
@@ -79,7 +79,7 @@ async def _tip(provider: Provider, queue: QueueRef, branch: str) -> Sha | None:
     return None if commit is None else commit.sha
 
 
-def _rename(session: Tx, queue: QueueRef, new: str, entry: AuditRow) -> bool:
+def _rename(session: Tx, queue: QueueRef, new: str, entry: AuditEntry) -> bool:
     """Give the queue its new branch and log it.
 
     False if another queue has that one, or if this one was deleted meanwhile.

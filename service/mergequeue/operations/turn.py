@@ -14,7 +14,7 @@ import structlog
 
 from service.accounts import access
 from service.accounts.store import audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.database import outbox
 from service.database.database import Tx
 from service.database.outbox import Lane, OutboxItem
@@ -74,7 +74,7 @@ class Along:
     still be valid.
     """
 
-    audit: AuditRow | None = None
+    audit: AuditEntry | None = None
     also: Callable[[Tx], Collection[Lane]] | None = None
     on_taken: Callable[[Tx], None] | None = None
     whole: bool = False
@@ -267,7 +267,7 @@ def _is_clock(request: _TurnRequest) -> bool:
     return any(isinstance(one, TimePassed) for one in request.inputs)
 
 
-def _decided(row: AuditRow, steps: Sequence[Step]) -> AuditRow:
+def _decided(row: AuditEntry, steps: Sequence[Step]) -> AuditEntry:
     """Return the audit row with the queue's decision."""
     refused = next((step.refusal for step in steps if step.refusal is not None), None)
     if refused is None:

@@ -280,7 +280,7 @@ class Door:
         call = Call(self._runtime, self._caches, caller)
         if not route.writes:
             return ignored.with_ignored_fields(await route.handler(call, asked), asked)
-        # Bound for the deed alone: the connection's next request runs in the same context.
+        # Bound for this call alone: the connection's next request runs in the same context.
         with structlog.contextvars.bound_contextvars(request_id=asking.request_id):
             shown = ignored.with_ignored_fields(await route.handler(call, asked), asked)
             self._runtime.boundary.reach("api.before_answer")

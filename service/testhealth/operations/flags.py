@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from service.accounts import access, audit_entries
+from service.accounts import access, audit_log
 from service.accounts.store import audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
 from service.runtime import Runtime
@@ -44,18 +44,20 @@ async def put(
     Raises NotFound(test_not_found), Invalid(reason_required).
     """
     if request.flag is not Flag.NONE:
-        audit_entries.require_reason(request.reason, f"why the test is {request.flag.value}")
+        audit_log.require_reason(request.reason, f"why the test is {request.flag.value}")
     now = runtime.clock.now()
-    row = audit_entries.allowed(
-        actor, repository.org_id, "test.flag", f"test/{request.test_id}", now
-    )
+    row = audit_log.allowed(actor, repository.org_id, "test.flag", f"test/{request.test_id}", now)
     row = replace(row, reason=request.reason or "")
     test, _ = await judge.alone(runtime, repository.id, _put, runtime, repository, request, row)
     return test
 
 
 def _put(
-    session: Tx, runtime: Runtime, repository: RepositoryRecord, request: FlagRequest, row: AuditRow
+    session: Tx,
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    request: FlagRequest,
+    row: AuditEntry,
 ) -> tuple[ShownTest, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
     home = records.home_of(session, runtime, repository, row.at)
@@ -89,7 +91,7 @@ class _Judged(NamedTuple):
 
 
 def _flagged(
-    before: CaseState, request: FlagRequest, row: AuditRow, judged: _Judged | None
+    before: CaseState, request: FlagRequest, row: AuditEntry, judged: _Judged | None
 ) -> CaseState:
     """Return the state with the flag, or as judged if the flag is removed."""
     if request.flag is Flag.NONE:
@@ -108,7 +110,7 @@ def _flagged(
     return replace(said, value=value, reason=reason, since=_since(before, value, row.at))
 
 
-def _by_evidence(tests: RepositoryTests, no: int, row: AuditRow) -> tuple[_Judged, CachedIndex]:
+def _by_evidence(tests: RepositoryTests, no: int, row: AuditEntry) -> tuple[_Judged, CachedIndex]:
     """Return the health of a test without its flag, and the index to cache."""
     kept, evidence = judge.evidence_now(tests, [no])
     own_evidence, scale = evidence.get(no), kept.index.scale
@@ -139,7 +141,7 @@ def _since(before: CaseState, value: Health, now: datetime) -> datetime:
     return before.since if value is before.value else now
 
 
-def _change(before: CaseState, after: CaseState, row: AuditRow) -> StateChange:
+def _change(before: CaseState, after: CaseState, row: AuditEntry) -> StateChange:
     return StateChange(
         no=after.no,
         at=after.since,

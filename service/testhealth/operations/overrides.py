@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from service.accounts import access, audit_entries
+from service.accounts import access, audit_log
 from service.accounts.store import access as stored_access
 from service.accounts.store import audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
 from service.errors import FieldError, Malformed
@@ -54,9 +54,9 @@ async def put(
     """
     now = runtime.clock.now()
     if request.override is not Override.UNSPECIFIED:
-        audit_entries.require_reason(request.reason, f"why the test is {request.override.value}")
+        audit_log.require_reason(request.reason, f"why the test is {request.override.value}")
     said = replace(request, expires_at=_end(request, now))
-    row = audit_entries.allowed(
+    row = audit_log.allowed(
         actor, repository.org_id, "test.set_override", f"test/{request.test_id}", now
     )
     row = replace(row, reason=request.reason or "")
@@ -81,7 +81,7 @@ def _put(
     runtime: Runtime,
     repository: RepositoryRecord,
     request: OverrideRequest,
-    row: AuditRow,
+    row: AuditEntry,
 ) -> OverrideView:
     access.recheck(session, row.actor, row.at)
     # One override at a time: each closes the one before.
@@ -124,12 +124,12 @@ def _change(
 async def expire(runtime: Runtime) -> None:
     """Remove every expired override; notify endpoints and append to the audit log."""
     now = runtime.clock.now()
-    row = audit_entries.allowed(SYSTEM, None, "test.expire_override", "", now)
+    row = audit_log.allowed(SYSTEM, None, "test.expire_override", "", now)
     while await runtime.store.run(_expire, runtime, row):
         pass
 
 
-def _expire(session: Tx, runtime: Runtime, row: AuditRow) -> bool:
+def _expire(session: Tx, runtime: Runtime, row: AuditEntry) -> bool:
     """Remove as many as fit in a transaction; return whether there were any."""
     expired = quarantine.expired(session, row.at)
     for place, before in expired:

@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from service.accounts import access, audit_entries
+from service.accounts import access, audit_log
 from service.accounts.store import audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.accounts.tenants import RepositoryRecord
 from service.database import outbox
 from service.database.database import Tx
@@ -29,7 +29,7 @@ async def remove(
 ) -> None:
     """Remove an upload. Raises NotFound(upload_not_found)."""
     now = runtime.clock.now()
-    row = audit_entries.allowed(
+    row = audit_log.allowed(
         actor, repository.org_id, "test.remove_upload", f"upload/{upload_id}", now
     )
     await judge.alone(runtime, repository.id, _remove, runtime, repository, upload_id, row)
@@ -37,7 +37,7 @@ async def remove(
 
 
 def _remove(
-    session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str, row: AuditRow
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str, row: AuditEntry
 ) -> tuple[None, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
     # Locked first: another process may be removing the same upload.

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from service.accounts import access, audit_entries
+from service.accounts import access, audit_log
 from service.accounts.store import audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.accounts.tenants import RepositoryRecord
 from service.database import outbox
 from service.database.database import Tx
@@ -44,7 +44,7 @@ async def update(
         await _require_issues(runtime, repository.ref)
     subject = f"repository/{repository.id}"
     now = runtime.clock.now()
-    row = audit_entries.allowed(actor, repository.org_id, "test.update_settings", subject, now)
+    row = audit_log.allowed(actor, repository.org_id, "test.update_settings", subject, now)
     here = repository.id
     after, kept = await judge.alone(runtime, here, _update, runtime, repository, changes, row)
     if kept is not None:
@@ -68,7 +68,7 @@ def _update(
     runtime: Runtime,
     repository: RepositoryRecord,
     changes: Mapping[str, SettingValue],
-    row: AuditRow,
+    row: AuditEntry,
 ) -> tuple[TestSettings, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
     place = Place(repository.org_id, repository.id)

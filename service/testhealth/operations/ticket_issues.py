@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.accounts import audit_entries, page_addresses
+from service.accounts import audit_log, page_addresses
 from service.accounts.store import access
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.accounts.tenants import RepositoryRecord
 from service.database import outbox
 from service.database.database import Tx
@@ -142,9 +142,7 @@ async def keep(runtime: Runtime, row: ClaimedEffect, wanted: KeepTicket, *, firs
         stands = await provider.put_ticket(ref, request)
         runtime.boundary.reach("act.ticket.after_send")
     subject = f"test/{kept.test.case.id}"
-    deed = audit_entries.allowed(
-        SYSTEM, kept.home.repository.org_id, "test.link_ticket", subject, now
-    )
+    deed = audit_log.allowed(SYSTEM, kept.home.repository.org_id, "test.link_ticket", subject, now)
     await runtime.store.run(_remember, runtime, kept, _standing(stands), deed)
     runtime.boundary.reach("act.ticket.before_settle")
 
@@ -172,7 +170,7 @@ def _opens_at(stands: Ticket, writing: Writing, status: Health) -> datetime | No
 
 
 def _remember(
-    session: Tx, runtime: Runtime, kept: Kept, stands: ProviderIssue | None, deed: AuditRow
+    session: Tx, runtime: Runtime, kept: Kept, stands: ProviderIssue | None, deed: AuditEntry
 ) -> None:
     repository = kept.home.repository
     no, before = kept.issue.no, kept.issue.html_url

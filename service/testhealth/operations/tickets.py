@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-from service.accounts import access, audit_entries
+from service.accounts import access, audit_log
 from service.accounts.store import audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
 from service.errors import Invalid
@@ -47,14 +47,18 @@ async def link(
     if (request.html_url is None) == (request.external_id is None):
         raise Invalid("Send either `html_url` or `external_ticket_id`.", code="conflicting_fields")
     now = runtime.clock.now()
-    row = audit_entries.allowed(
+    row = audit_log.allowed(
         actor, repository.org_id, "test.link_ticket", f"test/{request.test_id}", now
     )
     return await runtime.store.run(_link, runtime, repository, request, row)
 
 
 def _link(
-    session: Tx, runtime: Runtime, repository: RepositoryRecord, request: TicketLink, row: AuditRow
+    session: Tx,
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    request: TicketLink,
+    row: AuditEntry,
 ) -> TicketView:
     access.recheck(session, row.actor, row.at)
     case = records.find_case(session, repository, request.test_id)
@@ -70,7 +74,7 @@ def change(
     runtime: Runtime,
     repository: RepositoryRecord,
     to: tuple[int, str | None],
-    row: AuditRow,
+    row: AuditEntry,
 ) -> None:
     """Link the test of this number to this ticket, or to none; who says so is in `row`."""
     no, after = to

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from service.accounts import access as callers
-from service.accounts import audit_entries
+from service.accounts import audit_log
 from service.accounts.store import audit
-from service.accounts.store.audit import AuditRow
+from service.accounts.store.audit import AuditEntry
 from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
 from service.errors import Invalid, NotFound
@@ -69,7 +69,7 @@ async def start(
     choice = await vehicles.choose(runtime, repo, branch, tip.sha, given)
     now = runtime.clock.now()
     place = f"{repo.host}/{repo.slug}@{branch}"
-    row = audit_entries.allowed(actor, repository.org_id, "dry_test.start", place, now)
+    row = audit_log.allowed(actor, repository.org_id, "dry_test.start", place, now)
     await runtime.store.run(_record, row)
     until = now + limit
     request = DryTestRequest(
@@ -90,7 +90,7 @@ async def start(
     return Started(branch, made.branch, made.sha, until)
 
 
-def _record(session: Tx, row: AuditRow) -> None:
+def _record(session: Tx, row: AuditEntry) -> None:
     callers.recheck(session, row.actor, row.at)
     audit.append(session, row)
 

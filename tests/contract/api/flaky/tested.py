@@ -175,7 +175,7 @@ def _take_out(session: Tx, place: Place, at: datetime) -> None:
 
 
 def _tail(session: Tx, org_id: int) -> list[Mapping[str, Any]]:
-    from_log = audit.tail(session, org_id, 50)
+    from_log = audit.newest(session, org_id, 50)
     return [
         {"action": row.action, "subject": row.subject, "reason": row.reason, "data": row.data,
          "actor": row.actor.login, "request_id": row.request_id}
