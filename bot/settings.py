@@ -33,7 +33,7 @@ from pydantic_settings import (
 
 from bot import forms
 from bot.program import SERVICE_PORT
-from service import boundary
+from service import crash_points
 from service.errors import StartRefused
 from service.limits import Rate
 from service.runtime import Compatibility, DashboardAuth, EnumCase, Rates
@@ -142,8 +142,8 @@ def _parse_fault_boundary(value: object) -> object:
         return value
     name, _, rest = value.partition(":")
     nth, _, strike = rest.partition(":")
-    if name not in boundary.NAMES:
-        raise ValueError(f"{name} is no boundary{did_you_mean(name, boundary.NAMES)}")
+    if name not in crash_points.NAMES:
+        raise ValueError(f"{name} is no boundary{did_you_mean(name, crash_points.NAMES)}")
     if not nth.isdigit() or int(nth) < 1 or strike not in set(Strike):
         raise ValueError("must be NAME:N:kill, NAME:N:stop or NAME:N:raise, N from 1")
     return FaultBoundary(name, int(nth), Strike(strike))

@@ -40,8 +40,8 @@ from bot.setup.first_queue import FirstQueue
 from bot.setup.sessions import Sessions
 from service.accounts.api.admission import Admission
 from service.accounts.installations import TroubledHosts
-from service.boundary import Boundary, NoBoundary
 from service.clock import Clock, Ids, RandomIds, SystemClock
+from service.crash_points import CrashPoints, NoCrashes
 from service.dashboard import app as dashboard
 from service.dashboard.streams import Streams
 from service.database import database
@@ -85,7 +85,7 @@ class World:
 
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
-    boundary: Boundary = field(default_factory=NoBoundary)
+    crash_points: CrashPoints = field(default_factory=NoCrashes)
     framed_by: str | None = None
 
 
@@ -99,9 +99,9 @@ class Running:
 
 
 def world_of(settings: Settings) -> World:
-    """Return the system's clock and ids, with a striking boundary if a setting plans one."""
+    """Return the system's clock and ids, with a striking crash point if a setting plans one."""
     planned = settings.fault_boundary
-    return World() if planned is None else World(boundary=Striking(planned))
+    return World() if planned is None else World(crash_points=Striking(planned))
 
 
 @asynccontextmanager
@@ -192,13 +192,13 @@ async def running(
             try:
                 yield Running(runtime, workers, url)
             finally:
-                runtime.boundary.reach("stop.before_drain")
+                runtime.crash_points.reach("stop.before_drain")
                 for site in list(runner.sites):
                     await site.stop()
                 own.close()
                 await stop(workers, beating)
         finally:
-            runtime.boundary.reach("stop.before_close")
+            runtime.crash_points.reach("stop.before_close")
             await runner.cleanup()
             await operators.cleanup()
             await presence.leave(runtime)
@@ -318,7 +318,7 @@ def _assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
         clock=world.clock,
         ids=world.ids,
         wakeups=Wakeups(world.clock),
-        boundary=world.boundary,
+        crash_points=world.crash_points,
         keys=parts.keys,
         sender=parts.sender,
         telemetry=parts.telemetry,
@@ -378,7 +378,7 @@ async def _opened_store(
         settings.database_address,
         clock=world.clock,
         ids=world.ids,
-        boundary=world.boundary,
+        crash_points=world.crash_points,
         options=how,
     )
     stack.push_async_callback(store.close)
@@ -475,14 +475,14 @@ def text_of(secret: SecretStr | None) -> str | None:
 
 
 class Striking:
-    """A boundary that strikes once, for crash tests (docs/design/transactions.md 10)."""
+    """A crash point that strikes once, for crash tests (docs/design/transactions.md 10)."""
 
     def __init__(self, planned: FaultBoundary) -> None:
         self.planned = planned
         self.passed: Counter[str] = Counter()
 
     def reach(self, name: str) -> None:
-        """Pass the boundary, or strike."""
+        """Pass the crash point, or strike."""
         self.passed[name] += 1
         if (name, self.passed[name]) != (self.planned.name, self.planned.nth):
             return

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Protocol, TypeVar, cast
 
 from service.body_budget import BodyBudget
-from service.boundary import Boundary
 from service.clock import Clock, Ids
+from service.crash_points import CrashPoints
 from service.database.database import Store
 from service.database.page_tokens import TagKeys
 from service.database.wakeups import Wakeups
@@ -280,7 +280,7 @@ class Runtime:
     clock: Clock
     ids: Ids
     wakeups: Wakeups
-    boundary: Boundary
+    crash_points: CrashPoints
     keys: Keys
     sender: Sender
     options: Options

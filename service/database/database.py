@@ -18,8 +18,8 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from service import time_limits
-from service.boundary import Boundary
 from service.clock import Clock, Ids
+from service.crash_points import CrashPoints
 from service.database import migrate, postgresql, sqlite, sqlite_file
 from service.database.tables_tenants import DeploymentRow
 from service.errors import DatabaseAway, DatabaseUnavailable, StartRefused
@@ -33,7 +33,7 @@ Tx: TypeAlias = Connection
 
 Dialect = Literal["sqlite", "postgresql"]
 
-BOUNDARIES: dict[str, tuple[str, str]] = {
+AROUND_COMMIT: dict[str, tuple[str, str]] = {
     "accept": ("tx.accept.before_commit", "tx.accept.after_commit"),
     "turn": ("tx.turn.before_commit", "tx.turn.after_commit"),
     "permit": ("tx.permit.before_commit", "tx.permit.after_commit"),
@@ -58,7 +58,9 @@ class StoreOptions:
 class Runner(Protocol):
     """The common operations of the two databases."""
 
-    async def write(self, call: Callable[[Connection], T], boundaries: tuple[str, str] | None) -> T:
+    async def write(
+        self, call: Callable[[Connection], T], around_commit: tuple[str, str] | None
+    ) -> T:
         """Run it in a transaction and commit."""
         ...
 
@@ -113,14 +115,14 @@ class Store:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """As `run`, for a kind of `BOUNDARIES`: crash tests strike around its commit."""
-        return await self._write(_bound(fn, *args, **kwargs), BOUNDARIES[kind])
+        """As `run`, for a kind of `AROUND_COMMIT`: crash tests strike around its commit."""
+        return await self._write(_bound(fn, *args, **kwargs), AROUND_COMMIT[kind])
 
     async def _write(
-        self, call: Callable[[Connection], T], boundaries: tuple[str, str] | None
+        self, call: Callable[[Connection], T], around_commit: tuple[str, str] | None
     ) -> T:
         try:
-            return await _limited(self.runner.write(call, boundaries))
+            return await _limited(self.runner.write(call, around_commit))
         except DatabaseUnavailable:
             # It may be committed, and then every cached value of it is outdated.
             self.caches.clear()
@@ -179,7 +181,12 @@ def _bound(
 
 
 async def open_store(
-    url: str, *, clock: Clock, ids: Ids, boundary: Boundary, options: StoreOptions | None = None
+    url: str,
+    *,
+    clock: Clock,
+    ids: Ids,
+    crash_points: CrashPoints,
+    options: StoreOptions | None = None,
 ) -> Store:
     """Open, check, lock and migrate the database at `sqlite:///path` or `postgresql://…`.
 
@@ -189,13 +196,13 @@ async def open_store(
     chosen = options or StoreOptions()
     where = address(url)
     if where.get_backend_name() == "sqlite":
-        opened = await asyncio.to_thread(_open_sqlite, where, boundary, chosen)
+        opened = await asyncio.to_thread(_open_sqlite, where, crash_points, chosen)
         store = Store(opened, "sqlite")
         # Memory may not have heard of what was committed after its caller's time limit.
         opened.on_unheard = store.caches.clear
     else:
         engine = await asyncio.to_thread(_open_postgresql, where, chosen)
-        runner = postgresql.PostgresqlRunner(engine, chosen.pool, boundary, clock, ids)
+        runner = postgresql.PostgresqlRunner(engine, chosen.pool, crash_points, clock, ids)
         store = Store(runner, "postgresql")
     async with AsyncExitStack() as undo:
         undo.push_async_callback(store.close)
@@ -224,7 +231,9 @@ def _refused_address() -> StartRefused:
     )
 
 
-def _open_sqlite(where: URL, boundary: Boundary, options: StoreOptions) -> sqlite.SqliteRunner:
+def _open_sqlite(
+    where: URL, crash_points: CrashPoints, options: StoreOptions
+) -> sqlite.SqliteRunner:
     path = Path(where.database or "")
     with ExitStack() as undo:
         try:
@@ -234,7 +243,7 @@ def _open_sqlite(where: URL, boundary: Boundary, options: StoreOptions) -> sqlit
                 lock.take()
                 undo.callback(lock.release)
             _check_sqlite(path, lock, options)
-            runner = sqlite.SqliteRunner(path, boundary)
+            runner = sqlite.SqliteRunner(path, crash_points)
         except (OSError, sqlite3.Error, DBAPIError) as failed:
             refusal = DatabaseAway if _passes(failed) else StartRefused
             raise refusal(f"The database {path} cannot be opened: {_said(failed)}") from failed

@@ -16,8 +16,8 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolExhausted
 
-from service.boundary import Boundary
 from service.clock import Clock, Ids
+from service.crash_points import CrashPoints
 from service.database.probes import Joined, LivenessLock, Newest, VersionProbe
 from service.errors import DatabaseUnavailable
 
@@ -105,7 +105,7 @@ class PostgresqlRunner:
     """Runs functions on the connections of one database."""
 
     def __init__(
-        self, engine: Engine, pool: int, boundary: Boundary, clock: Clock, ids: Ids
+        self, engine: Engine, pool: int, crash_points: CrashPoints, clock: Clock, ids: Ids
     ) -> None:
         readers = max(1, min(READERS_MAX, pool // 2))
         self._engine = engine
@@ -118,13 +118,15 @@ class PostgresqlRunner:
         self._liveness = LivenessLock(_single_engine_of(engine.url))
         self._probe = VersionProbe(_single_engine_of(engine.url))
         self._newest: Joined[int, Newest] = Joined(self._probe_versions)
-        self._boundary = boundary
+        self._crash_points = crash_points
         self._clock = clock
         self._ids = ids
 
-    async def write(self, call: Callable[[Connection], T], boundaries: tuple[str, str] | None) -> T:
+    async def write(
+        self, call: Callable[[Connection], T], around_commit: tuple[str, str] | None
+    ) -> T:
         """The function's value, after its commit; again, at most 5 times, when that may help."""
-        return await self._on(self._writing, partial(self._write, call, boundaries))
+        return await self._on(self._writing, partial(self._write, call, around_commit))
 
     async def read(self, call: Callable[[Connection], T]) -> T:
         """The function's value over one snapshot."""
@@ -150,19 +152,19 @@ class PostgresqlRunner:
         share = int(self._ids.uuid()[-12:], 16) / 16**12
         return RETRY_MIN_S + share * (RETRY_MAX_S - RETRY_MIN_S)
 
-    def _write(self, call: Callable[[Connection], T], boundaries: tuple[str, str] | None) -> T:
+    def _write(self, call: Callable[[Connection], T], around_commit: tuple[str, str] | None) -> T:
         try:
             with self._engine.connect() as connection:
                 value = call(connection)
-                if boundaries is not None:
-                    self._boundary.reach(boundaries[0])
+                if around_commit is not None:
+                    self._crash_points.reach(around_commit[0])
                 _commit(connection)
         except DBAPIError as error:
             raise _meaning_of(error) from error
         except PoolExhausted as error:
             raise DatabaseUnavailable.caused_by(error) from error
-        if boundaries is not None:
-            self._boundary.reach(boundaries[1])
+        if around_commit is not None:
+            self._crash_points.reach(around_commit[1])
         return value
 
     def _read(self, call: Callable[[Connection], T]) -> T:

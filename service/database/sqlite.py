@@ -23,7 +23,7 @@ from typing import Generic, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from service.boundary import Boundary
+from service.crash_points import CrashPoints
 from service.database import sqlite_file
 from service.errors import DatabaseUnavailable
 
@@ -93,7 +93,7 @@ class Job:
     """A function waiting for the writer, and where its caller waits."""
 
     call: Callable[[Connection], object]
-    boundaries: tuple[str, str] | None
+    around_commit: tuple[str, str] | None
     answer: asyncio.Future[object]
     unheard: Callable[[], None]
     outcome: Outcome[object] = field(default_factory=Outcome)
@@ -113,8 +113,8 @@ class Job:
 class SqliteRunner:
     """Runs functions on the connections of one file."""
 
-    def __init__(self, path: Path, boundary: Boundary) -> None:
-        self._boundary = boundary
+    def __init__(self, path: Path, crash_points: CrashPoints) -> None:
+        self._crash_points = crash_points
         self.on_unheard: Callable[[], None] = _nothing
         """Called on the event loop after a commit for which the caller did not wait any more."""
         self._lock: sqlite_file.LockFile | None = None
@@ -140,10 +140,12 @@ class SqliteRunner:
         """Keep the database's lock until closed."""
         self._lock = lock
 
-    async def write(self, call: Callable[[Connection], T], boundaries: tuple[str, str] | None) -> T:
+    async def write(
+        self, call: Callable[[Connection], T], around_commit: tuple[str, str] | None
+    ) -> T:
         """The function's value, after the commit that holds its changes."""
         answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self._jobs.put(Job(call, boundaries, answer, self._unheard))
+        self._jobs.put(Job(call, around_commit, answer, self._unheard))
         return await answer  # type: ignore[return-value]  # what call returned
 
     async def read(self, call: Callable[[Connection], T]) -> T:
@@ -256,9 +258,9 @@ class SqliteRunner:
         self._driver.execute("RELEASE job")
 
     def _reach(self, group: list[Job], side: int) -> None:
-        for names in dict.fromkeys(job.boundaries for job in group):
+        for names in dict.fromkeys(job.around_commit for job in group):
             if names is not None:
-                self._boundary.reach(names[side])
+                self._crash_points.reach(names[side])
 
 
 def _nothing() -> None:

@@ -95,9 +95,9 @@ async def interrupted(runtime: Runtime, attempt: Attempt, error: Exception) -> N
 async def _made(runtime: Runtime, endpoint: Endpoint, attempt: Attempt) -> tuple[Made, PostResult]:
     """Make one attempt over the network and measure it."""
     at, began_s = runtime.clock.now(), runtime.clock.monotonic_s()
-    runtime.boundary.reach("notify.before_send")
+    runtime.crash_points.reach("notify.before_send")
     outcome = await _sent(runtime, endpoint, attempt, at)
-    runtime.boundary.reach("notify.after_send")
+    runtime.crash_points.reach("notify.after_send")
     took_ms = round((runtime.clock.monotonic_s() - began_s) * 1000)
     log.info(
         "notified",
@@ -142,7 +142,7 @@ def _next_try(runtime: Runtime, attempt: Attempt, outcome: PostResult) -> dateti
 
 
 async def _settle(runtime: Runtime, attempt: Attempt, made: Made, next_at: datetime | None) -> None:
-    runtime.boundary.reach("notify.before_settle")
+    runtime.crash_points.reach("notify.before_settle")
     await runtime.store.run_kind("settle", _settled, runtime, attempt, made, next_at)
     outcome = "delivered" if made.error is None else "failed" if next_at is None else "retried"
     runtime.telemetry.count("headgate_notifications_total", outcome)

@@ -46,7 +46,7 @@ async def accept(runtime: Runtime, delivery: Delivery) -> bool:
     is_new = await runtime.store.run_kind("accept", inbox.accept, delivery)
     if is_new:
         runtime.wakeups.wake("inbox")
-    runtime.boundary.reach("hook.before_answer")
+    runtime.crash_points.reach("hook.before_answer")
     return is_new
 
 

@@ -134,7 +134,7 @@ async def carry_out(runtime: Runtime, row: ClaimedEffect) -> None:
         await _explain_trouble(runtime, row, trouble)
         await _wait(runtime, row, trouble)
     else:
-        runtime.boundary.reach("effect.before_done")
+        runtime.crash_points.reach("effect.before_done")
         await runtime.store.run_kind("settle", outbox.settle, row.id, OutboxState.DONE, "")
         _count(runtime, row, "done")
 

@@ -46,9 +46,9 @@ async def recover(runtime: Runtime) -> None:
     service continues where it was, and sends nothing twice. A provider that cannot be reached now
     does not stop the start: the sweeps read it later.
     """
-    runtime.boundary.reach("barrier.before_readback")
+    runtime.crash_points.reach("barrier.before_readback")
     await join(runtime)
-    runtime.boundary.reach("barrier.before_sweep")
+    runtime.crash_points.reach("barrier.before_sweep")
     for host in runtime.providers:
         await _meet(runtime, host)
     troubled = runtime.memory.of(installations.TroubledHosts).errors

@@ -22,7 +22,7 @@ def moment() -> Moment:
 
 @pytest.fixture
 def world_options(moment: Moment) -> WorldOptions:
-    return WorldOptions(boundary=moment)
+    return WorldOptions(crash_points=moment)
 
 
 @pytest.fixture

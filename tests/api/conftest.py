@@ -8,8 +8,8 @@ import pytest
 from bot.keys import KeyRing
 from service.accounts import tokens
 from service.accounts.tokens import TokenRequest
-from service.boundary import NoBoundary
 from service.clock import RandomIds
+from service.crash_points import NoCrashes
 from service.database.database import open_store
 from service.database.wakeups import Wakeups
 from service.evidence import links
@@ -22,7 +22,7 @@ from tests.api.wire import HandClock
 from tests.harness import databases
 
 
-class NotedBoundary(NoBoundary):
+class NotedCrashPoints(NoCrashes):
     """Remembers what was passed."""
 
     def __init__(self) -> None:
@@ -41,9 +41,9 @@ def clock() -> HandClock:
 @pytest.fixture
 async def runtime(tmp_path: Path, clock: HandClock) -> AsyncIterator[Runtime]:
     """The parts, with a database of their own."""
-    boundary, ids = NotedBoundary(), RandomIds()
+    crash_points, ids = NotedCrashPoints(), RandomIds()
     url = databases.sqlite_at(tmp_path / "headgate.db")
-    store = await open_store(url, clock=clock, ids=ids, boundary=boundary)
+    store = await open_store(url, clock=clock, ids=ids, crash_points=crash_points)
     try:
         yield Runtime(
             links=links.build_links(),
@@ -53,7 +53,7 @@ async def runtime(tmp_path: Path, clock: HandClock) -> AsyncIterator[Runtime]:
             clock=clock,
             ids=ids,
             wakeups=Wakeups(clock),
-            boundary=boundary,
+            crash_points=crash_points,
             keys=KeyRing("a secret key for tests, long enough to be one"),
             sender=HttpSender(Rules()),
             options=Options(version="0.0.7", public_url="https://queue.example.org"),

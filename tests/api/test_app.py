@@ -97,7 +97,7 @@ async def test_a_write_passes_the_boundary_before_its_answer(runtime, readiness,
     seen: list[list[str]] = []
 
     async def act(*_: object) -> bytes:
-        seen.append(list(runtime.boundary.reached))
+        seen.append(list(runtime.crash_points.reached))
         return b"{}"
 
     door = app.Door(runtime, readiness)
@@ -110,7 +110,7 @@ async def test_a_write_passes_the_boundary_before_its_answer(runtime, readiness,
         for path in ("/read", "/write"):
             assert (await answer(client, path, f"x-api-token: {admin}")).status == 200
     assert "api.before_answer" not in seen[1]
-    assert runtime.boundary.reached.count("api.before_answer") == 1
+    assert runtime.crash_points.reached.count("api.before_answer") == 1
 
 
 async def test_the_id_of_a_write_is_gone_from_the_log_with_its_answer(runtime, readiness, admin):

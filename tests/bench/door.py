@@ -10,8 +10,8 @@ from bot.keys import KeyRing
 from service.accounts import repositories, tokens
 from service.accounts.tenants import RepositoryRecord
 from service.accounts.tokens import TokenRequest
-from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
+from service.crash_points import NoCrashes
 from service.database.database import Tx, open_store
 from service.database.wakeups import Wakeups
 from service.evidence import links
@@ -37,13 +37,13 @@ async def runtime_at(url: str) -> Runtime:
     clock, ids = SystemClock(), RandomIds()
     return Runtime(
         links=links.build_links(),
-        store=await open_store(url, clock=clock, ids=ids, boundary=NoBoundary()),
+        store=await open_store(url, clock=clock, ids=ids, crash_points=NoCrashes()),
         providers={},
         translators={},
         clock=clock,
         ids=ids,
         wakeups=Wakeups(clock),
-        boundary=NoBoundary(),
+        crash_points=NoCrashes(),
         keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
         sender=HttpSender(Rules()),
         options=Options(version="bench", public_url="https://queue.example.org", rates=RATES),

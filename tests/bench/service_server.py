@@ -22,8 +22,8 @@ from bot.keys import KeyRing
 from service.accounts import tokens
 from service.accounts.store import access
 from service.accounts.tokens import TokenRequest
-from service.boundary import NoBoundary
 from service.clock import Clock, RandomIds, SystemClock
+from service.crash_points import NoCrashes
 from service.database.database import open_store
 from service.database.wakeups import Wakeups
 from service.evidence import links
@@ -113,7 +113,7 @@ async def serve(url: str, concurrency: int, *, works: bool) -> None:
     """
     clock, ids, provider = SystemClock(), RandomIds(), ValuesProvider()
     telemetry.start("json", "warning", clock)
-    store = await open_store(url, clock=clock, ids=ids, boundary=NoBoundary())
+    store = await open_store(url, clock=clock, ids=ids, crash_points=NoCrashes())
     host = provider.ref.host
     runtime = Runtime(
         links=links.build_links(),
@@ -123,7 +123,7 @@ async def serve(url: str, concurrency: int, *, works: bool) -> None:
         clock=clock,
         ids=ids,
         wakeups=Wakeups(clock),
-        boundary=NoBoundary(),
+        crash_points=NoCrashes(),
         keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
         sender=HttpSender(Rules()),
         options=Options(version="bench", public_url="https://queue.example.org", rates=door.RATES),

@@ -14,8 +14,8 @@ import uvloop
 from bot import telemetry
 from bot.keys import KeyRing
 from service.accounts.store import access
-from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
+from service.crash_points import NoCrashes
 from service.database.database import open_store
 from service.database.wakeups import Wakeups
 from service.evidence import links
@@ -84,7 +84,7 @@ async def opened(folder: Path, provider: ValuesProvider) -> AsyncIterator[Runtim
     clock, ids = SystemClock(), RandomIds()
     telemetry.start("json", "error", clock)
     store = await open_store(
-        f"sqlite:///{folder}/headgate.db", clock=clock, ids=ids, boundary=NoBoundary()
+        f"sqlite:///{folder}/headgate.db", clock=clock, ids=ids, crash_points=NoCrashes()
     )
     yield Runtime(
         links=links.build_links(),
@@ -94,7 +94,7 @@ async def opened(folder: Path, provider: ValuesProvider) -> AsyncIterator[Runtim
         clock=clock,
         ids=ids,
         wakeups=Wakeups(clock),
-        boundary=NoBoundary(),
+        crash_points=NoCrashes(),
         keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
         sender=HttpSender(Rules()),
         options=Options(version="bench"),

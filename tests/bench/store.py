@@ -17,8 +17,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
+from service.crash_points import NoCrashes
 from service.database import inbox, outbox
 from service.database.database import Store, open_store
 from service.database.outbox import Lane, OutboxItem
@@ -59,7 +59,7 @@ def run(scale: float = 1.0) -> list[dict[str, Any]]:
 
 async def measured(url: str, scale: float) -> list[dict[str, Any]]:
     """The lines of one database."""
-    store = await open_store(url, clock=SystemClock(), ids=RandomIds(), boundary=NoBoundary())
+    store = await open_store(url, clock=SystemClock(), ids=RandomIds(), crash_points=NoCrashes())
     with driver_alone() as driver:
         turns, writes = max(5, int(TURNS * scale)), max(50, int(WRITES * scale))
         lines = [

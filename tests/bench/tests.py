@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from service.boundary import NoBoundary
 from service.clock import Clock, RandomIds, SystemClock
+from service.crash_points import NoCrashes
 from service.database.database import Store, StoreOptions, Tx, open_store
 from service.testhealth.store import states
 from service.testhealth.store.cases import Place
@@ -74,7 +74,7 @@ async def each_list(about: dict[str, Any], url: str, pid: int, scale: float) -> 
     clock = SystemClock()
     options = StoreOptions(alone=False)
     store = await open_store(
-        url, clock=clock, ids=RandomIds(), boundary=NoBoundary(), options=options
+        url, clock=clock, ids=RandomIds(), crash_points=NoCrashes(), options=options
     )
     ci = Ci(store, clock, Place(*about["place"]), about["bare"])
     rows += [await first(about, name, ci, count) for name in about["lists"]]

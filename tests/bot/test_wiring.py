@@ -6,7 +6,7 @@ import pytest
 
 from bot import settings, wiring
 from bot.settings import FaultBoundary, Strike
-from service.boundary import NoBoundary
+from service.crash_points import NoCrashes
 from service.errors import InvariantBroken
 
 NAME = "act.land.after_send"
@@ -22,9 +22,9 @@ def test_a_planned_crash_strikes_at_the_nth_pass_and_only_there():
 
 
 def test_without_a_plan_nothing_ever_strikes():
-    assert isinstance(wiring.world_of(settings.alone()).boundary, NoBoundary)
+    assert isinstance(wiring.world_of(settings.alone()).crash_points, NoCrashes)
     planned = settings.alone(fault_boundary=f"{NAME}:1:raise")
-    assert isinstance(wiring.world_of(planned).boundary, wiring.Striking)
+    assert isinstance(wiring.world_of(planned).crash_points, wiring.Striking)
 
 
 def test_every_period_is_a_setting():

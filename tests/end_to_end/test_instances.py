@@ -28,7 +28,7 @@ def tell(service: Service, number: signal.Signals) -> None:
 
 
 async def stands_still(set_up: Stage, service: Service) -> None:
-    """Wait until the process has stopped itself at its boundary."""
+    """Wait until the process has stopped itself at its crash point."""
     deadline = set_up.clock.monotonic_s() + LAND_WITHIN_S
     while state_of(service) != "T":
         assert set_up.clock.monotonic_s() < deadline, "it never stopped"

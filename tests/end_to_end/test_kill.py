@@ -1,6 +1,6 @@
-"""`kill -9` at each named boundary of the first merge: it lands exactly once.
+"""`kill -9` at each named crash point of the first merge: it lands exactly once.
 
-Together the stories pass every boundary of service/boundary.py; those around the issue of a test
+Together the stories pass every point of service/crash_points.py; those around the issue of a test
 are passed in test_kill_tickets.py.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from service import boundary
+from service import crash_points
 from tests.end_to_end.test_two_processes import REPO, REPO_REF, comment, open_one, seed, token
 from tests.harness import effort
 from tests.harness.processes import LAND_WITHIN_S, LOOK_EVERY_S, Service, Stage, stage
@@ -22,10 +22,10 @@ RECEIVERS = {
 }
 STOPPING = ("stop.before_drain", "stop.before_close")
 ANSWERING = "api.before_answer"
-TICKETING = tuple(name for name in boundary.NAMES if name.startswith("act.ticket."))
-NOTIFYING = tuple(name for name in boundary.NAMES if name.startswith("notify."))
+TICKETING = tuple(name for name in crash_points.NAMES if name.startswith("act.ticket."))
+NOTIFYING = tuple(name for name in crash_points.NAMES if name.startswith("notify."))
 APART = {*STOPPING, *NOTIFYING, *TICKETING, ANSWERING}
-STORY = [name for name in boundary.NAMES if name not in APART]
+STORY = [name for name in crash_points.NAMES if name not in APART]
 NAME_AND_KIND = ("name", "database_url")
 
 

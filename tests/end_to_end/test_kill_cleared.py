@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.test_kill_units import BOUNDARIES, land_once
+from tests.end_to_end.test_kill_units import CRASH_POINTS, land_once
 from tests.end_to_end.test_two_processes import REPO_REF, open_one, seed, token
 from tests.harness import effort
 from tests.harness.processes import Service, Stage, stage
@@ -33,18 +33,18 @@ CLEARING = (
     "act.retire.after_send:1",
 )
 """Around the turn that clears, the eighth or the ninth; then the failed run is given up."""
-AT_SECOND = BOUNDARIES if effort.IS_SOAK else ("act.land.before_send",)
-AT_MOVE = BOUNDARIES if effort.IS_SOAK else ("act.land.after_send",)
+AT_SECOND = CRASH_POINTS if effort.IS_SOAK else ("act.land.before_send",)
+AT_MOVE = CRASH_POINTS if effort.IS_SOAK else ("act.land.after_send",)
 
 
-async def strike(set_up: Stage, boundary: str, merge_method: str) -> list[int]:
-    """Two pull requests whose unit is killed at the boundary; their numbers.
+async def strike(set_up: Stage, crash_point: str, merge_method: str) -> list[int]:
+    """Two pull requests whose unit is killed at the crash point; their numbers.
 
     The queue starts when both are in it, so that the second always stands on the first.
     """
     await seed(set_up, CI)
     numbers = [await open_one(set_up, name) for name in ("failed", "clearing")]
-    struck = await set_up.start(HEADGATE_FAULT_BOUNDARY=f"{boundary}:kill")
+    struck = await set_up.start(HEADGATE_FAULT_BOUNDARY=f"{crash_point}:kill")
     secret = await token(set_up)
     queue = {"repo": REPO_REF, "targetBranch": "main"}
     settings = {"mergeMethod": merge_method, **OPTIMISTIC}

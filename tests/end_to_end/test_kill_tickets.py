@@ -57,13 +57,13 @@ class Admin:
         return test_id
 
 
-async def opening(set_up: Stage, boundary: str) -> tuple[Admin, str]:
-    """A service that is killed at the boundary, and a test that is to get its issue; its id."""
+async def opening(set_up: Stage, crash_point: str) -> tuple[Admin, str]:
+    """A service that is killed at the crash point, and a test that is to get its issue; its id."""
     set_up.environment |= OFTEN
     await seed(set_up)
     act = {"act": "permissions", "as": "alice", "repo": REPO}
     await set_up.control("acts", {**act, "permissions": {**PERMISSIONS, "issues": "write"}})
-    struck = await set_up.start(HEADGATE_FAULT_BOUNDARY=f"{boundary}:kill")
+    struck = await set_up.start(HEADGATE_FAULT_BOUNDARY=f"{crash_point}:kill")
     admin = Admin(set_up, struck, await token(set_up))
     await admin.ask("update-settings", ticket_issues=True)
     test_id = await admin.fail(1, 2, 3)

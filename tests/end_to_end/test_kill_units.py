@@ -13,7 +13,7 @@ from tests.end_to_end.test_two_processes import REPO, REPO_REF, comment, open_on
 from tests.harness import effort
 from tests.harness.processes import LAND_WITHIN_S, LOOK_EVERY_S, Service, Stage, stage
 
-BOUNDARIES = (
+CRASH_POINTS = (
     "tx.permit.before_commit",
     "tx.permit.after_commit",
     "landing.after_permit",
@@ -22,9 +22,9 @@ BOUNDARIES = (
     "landing.before_proof",
     "act.land.before_settle",
 )
-AT_SECOND = BOUNDARIES if effort.IS_SOAK else BOUNDARIES[::2]
-AT_MOVE = BOUNDARIES if effort.IS_SOAK else BOUNDARIES[1::2]
-"""`make test` passes each boundary by one of the two ways of landing."""
+AT_SECOND = CRASH_POINTS if effort.IS_SOAK else CRASH_POINTS[::2]
+AT_MOVE = CRASH_POINTS if effort.IS_SOAK else CRASH_POINTS[1::2]
+"""`make test` passes each crash point by one of the two ways of landing."""
 PENDING_S = 60.0
 """Of the sandbox, whose time is faster: three seconds here."""
 
@@ -48,11 +48,11 @@ async def land_once(set_up: Stage, numbers: list[int], commits_each: int) -> Non
     assert len(history) == 2 + commits_each * len(numbers)
 
 
-async def strike(set_up: Stage, boundary: str, count: int, **settings: object) -> list[int]:
-    """A batch of so many whose landing is killed at the boundary; their numbers."""
+async def strike(set_up: Stage, crash_point: str, count: int, **settings: object) -> list[int]:
+    """A batch of so many whose landing is killed at the crash point; their numbers."""
     await seed(set_up)
     numbers = [await open_one(set_up, f"topic-{place}") for place in range(count)]
-    struck = await set_up.start(HEADGATE_FAULT_BOUNDARY=f"{boundary}:kill")
+    struck = await set_up.start(HEADGATE_FAULT_BOUNDARY=f"{crash_point}:kill")
     await make_queue(set_up, struck, batchingMinSize=count, **settings)
     for number in numbers:
         await comment(set_up, number, "/merge")

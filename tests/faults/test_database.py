@@ -54,7 +54,7 @@ async def test_an_outage_in_the_middle_of_an_effect_stops_nothing_for_good(
     name: str, database_url: str, tmp_path: Path
 ) -> None:
     moment = Moment(name)
-    options = WorldOptions(boundary=moment, database_url=database_url)
+    options = WorldOptions(crash_points=moment, database_url=database_url)
     async with living(tmp_path, options) as world:
         number = await ready(world)
         moment.passes = 0

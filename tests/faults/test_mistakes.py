@@ -10,7 +10,7 @@ from tests.harness.world import World, WorldOptions
 
 @dataclass
 class Broken:
-    """A boundary that raises at one point, as code with a mistake would, until it is mended."""
+    """A crash point that raises at one point, as code with a mistake would, until it is mended."""
 
     name: str = ""
     times: int = field(default=0, init=False)
@@ -31,7 +31,7 @@ def mistake() -> Broken:
 @pytest.fixture
 def world_options(mistake: Broken) -> WorldOptions:
     """A service with the mistake."""
-    return WorldOptions(boundary=mistake)
+    return WorldOptions(crash_points=mistake)
 
 
 @pytest.mark.breaks_promises

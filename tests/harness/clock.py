@@ -158,13 +158,13 @@ write = SqliteRunner.write
 
 
 async def counted_write(
-    runner: SqliteRunner, call: Callable[[Connection], T], boundaries: tuple[str, str] | None
+    runner: SqliteRunner, call: Callable[[Connection], T], around_commit: tuple[str, str] | None
 ) -> T:
     """Write, and let a jumping loop know that the thread of the writer has work."""
     loop = asyncio.get_running_loop()
     if not isinstance(loop, JumpingLoop):
-        return await write(runner, call, boundaries)
-    return await loop.counted(asyncio.ensure_future(write(runner, call, boundaries)))
+        return await write(runner, call, around_commit)
+    return await loop.counted(asyncio.ensure_future(write(runner, call, around_commit)))
 
 
 SqliteRunner.write = counted_write  # type: ignore[assignment,method-assign]  # as it is, counted

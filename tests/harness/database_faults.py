@@ -1,7 +1,7 @@
 """Faults of the database inside one process: a runner around the store's own.
 
 Each write of the story has a number. A plan names the writes at which the database fails, and
-how; a boundary can take the whole database away for a while.
+how; a crash point can take the whole database away for a while.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from service.boundary import NoBoundary
+from service.crash_points import NoCrashes
 from service.database.claims import ClaimedRows
-from service.database.database import BOUNDARIES, Runner, Store
+from service.database.database import AROUND_COMMIT, Runner, Store
 from service.database.outbox import ClaimedEffect
 from service.errors import DatabaseUnavailable
 
@@ -55,13 +55,13 @@ class Faulty:
     claims_to_lose: int = 0
     turns_to_lose: int = 0
     kinds_to_fail: Counter[str] = field(default_factory=Counter)
-    """How many more writes of a kind of `database.BOUNDARIES` fail."""
+    """How many more writes of a kind of `database.AROUND_COMMIT` fail."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
     async def write(
-        self, call: Callable[[Connection], Any], boundaries: tuple[str, str] | None
+        self, call: Callable[[Connection], Any], around_commit: tuple[str, str] | None
     ) -> Any:
         """Write, or fail as planned."""
         self.writes += 1
@@ -72,12 +72,12 @@ class Faulty:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(asyncio.Event().wait(), HANG_S)
             if fault in COMMITS:
-                await self.inner.write(call, boundaries)
+                await self.inner.write(call, around_commit)
             raise away()
-        if self.is_away() or self._kind_fails(boundaries):
+        if self.is_away() or self._kind_fails(around_commit):
             raise away()
-        value = await self.inner.write(self._claim_fails(call), boundaries)
-        if self.turns_to_lose and boundaries == BOUNDARIES["turn"]:
+        value = await self.inner.write(self._claim_fails(call), around_commit)
+        if self.turns_to_lose and around_commit == AROUND_COMMIT["turn"]:
             self.turns_to_lose -= 1
             self.struck.append(self.writes)
             raise away()
@@ -90,9 +90,9 @@ class Faulty:
         """Lose the answer to the next turn, which is committed."""
         self.turns_to_lose = 1
 
-    def _kind_fails(self, boundaries: tuple[str, str] | None) -> bool:
-        for kind, names in BOUNDARIES.items():
-            if names == boundaries and self.kinds_to_fail[kind] > 0:
+    def _kind_fails(self, around_commit: tuple[str, str] | None) -> bool:
+        for kind, names in AROUND_COMMIT.items():
+            if names == around_commit and self.kinds_to_fail[kind] > 0:
                 self.kinds_to_fail[kind] -= 1
                 return True
         return False
@@ -131,8 +131,8 @@ def put_between(store: Store) -> Faulty:
 
 
 @dataclass(slots=True)
-class Moment(NoBoundary):
-    """A boundary that calls `then` when the story first passes `name`."""
+class Moment(NoCrashes):
+    """A crash point that calls `then` when the story first passes `name`."""
 
     name: str
     then: Callable[[], None] = field(default=lambda: None)

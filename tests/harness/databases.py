@@ -26,8 +26,8 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, make_url
 
-from service.boundary import NoBoundary
 from service.clock import RandomIds
+from service.crash_points import NoCrashes
 from service.database import migrate, postgresql, sqlite_file
 from service.database.database import Store, StoreOptions, open_store
 from tests.harness import needs, small_disk
@@ -385,7 +385,9 @@ def connected(url: str) -> Iterator[Connection]:
 
 async def opened_at(url: str, how: StoreOptions | None = None) -> Store:
     """A store on this database, with a clock that jumps and random ids."""
-    return await open_store(url, clock=Hasty(), ids=RandomIds(), boundary=NoBoundary(), options=how)
+    return await open_store(
+        url, clock=Hasty(), ids=RandomIds(), crash_points=NoCrashes(), options=how
+    )
 
 
 class Hasty:

@@ -33,21 +33,21 @@ def examples(number: int) -> int:
     return number if IS_SOAK else max(1, number // SHARE)
 
 
-def spread(boundaries: Iterable[str]) -> list[tuple[str, str]]:
-    """Pair each boundary with one kind of database; in `make soak` with every kind.
+def spread(crash_points: Iterable[str]) -> list[tuple[str, str]]:
+    """Pair each crash point with one kind of database; in `make soak` with every kind.
 
     Those around a transaction take turns. Elsewhere a kill does not meet the database at work, and
     a story over PostgreSQL takes twice as long.
     """
     return [
         (name, kind)
-        for place, name in enumerate(boundaries)
+        for place, name in enumerate(crash_points)
         for kind in (DIALECTS if IS_SOAK else (_kind_at(place, name),))
     ]
 
 
-def _kind_at(place: int, boundary: str) -> str:
-    return IN_TURN[place % len(IN_TURN)] if boundary.startswith("tx.") else DIALECTS[0]
+def _kind_at(place: int, crash_point: str) -> str:
+    return IN_TURN[place % len(IN_TURN)] if crash_point.startswith("tx.") else DIALECTS[0]
 
 
 @pytest.hookimpl(trylast=True)

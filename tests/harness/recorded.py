@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 
 from bot.keys import KeyRing
 from service.accounts import repositories
-from service.boundary import NoBoundary
 from service.clock import RandomIds
+from service.crash_points import NoCrashes
 from service.database.database import Store
 from service.database.wakeups import Wakeups
 from service.evidence import links
@@ -74,7 +74,7 @@ def runtime_of(store: Store, clock: SetClock) -> Runtime:
         clock=clock,
         ids=RandomIds(),
         wakeups=Wakeups(clock),
-        boundary=NoBoundary(),
+        crash_points=NoCrashes(),
         keys=KeyRing("a secret key for tests, long enough to be one"),
         sender=HttpSender(Rules()),
         options=Options(version="0.0.7"),

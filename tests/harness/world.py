@@ -23,8 +23,8 @@ from bot.sandbox.records import CheckRun
 from bot.sandbox.world import GITHUB_LIMITS, Repository
 from bot.settings import Settings
 from service.accounts.store import access as stored_access
-from service.boundary import Boundary, NoBoundary
 from service.clock import RandomIds
+from service.crash_points import CrashPoints, NoCrashes
 from service.database.database import Tx
 from service.mergequeue.engine.config import ConfigValue
 from service.mergequeue.engine.model import Entry, MergeQueue
@@ -74,7 +74,7 @@ class WorldOptions:
     ci: str = CI
     permissions: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
-    boundary: Boundary = field(default_factory=NoBoundary)
+    crash_points: CrashPoints = field(default_factory=NoCrashes)
     speed: float = SPEED
     database_url: str | None = None
     ahead_s: float = 0.0
@@ -314,7 +314,7 @@ async def living(folder: Path, options: WorldOptions) -> AsyncIterator[World]:
         if options.has_limits:
             seeds.set_knobs(sandbox.world, GITHUB_LIMITS)
         settings = settings_for(folder, sandbox, options)
-        parts = wiring.World(clock, RandomIds(), options.boundary)
+        parts = wiring.World(clock, RandomIds(), options.crash_points)
         async with wiring.running(settings, parts) as service:
             sandbox.world.webhook_url = f"{service.url}/webhooks/github"
             sandbox.world.audience = AUDIENCE

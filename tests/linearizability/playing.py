@@ -17,8 +17,8 @@ import aiohttp
 from bot.keys import KeyRing
 from service.accounts import repositories, tokens
 from service.accounts.tokens import TokenRequest
-from service.boundary import NoBoundary
 from service.clock import RandomIds
+from service.crash_points import NoCrashes
 from service.database.database import open_store
 from service.database.wakeups import Wakeups
 from service.evidence import links
@@ -287,7 +287,7 @@ async def instances(url: str, count: int) -> AsyncIterator[tuple[list[Instance],
 
 async def _instance(stack: AsyncExitStack, url: str, clock: FastClock, name: str) -> Instance:
     ids = RandomIds()
-    store = await open_store(url, clock=clock, ids=ids, boundary=NoBoundary())
+    store = await open_store(url, clock=clock, ids=ids, crash_points=NoCrashes())
     stack.push_async_callback(store.close)
     store.runner = database = Slow(store.runner, clock, "read", "write")
     provider = Slow(ValuesProvider(), clock, *SLOW_CALLS)
@@ -299,7 +299,7 @@ async def _instance(stack: AsyncExitStack, url: str, clock: FastClock, name: str
         clock=clock,
         ids=ids,
         wakeups=Wakeups(clock),
-        boundary=NoBoundary(),
+        crash_points=NoCrashes(),
         keys=KeyRing("a secret key for tests, long enough to be one"),
         sender=HttpSender(Rules()),
         options=Options(version="0.0.7", rates=RATES),

@@ -7,8 +7,8 @@ import pytest
 
 from bot.keys import KeyRing
 from service.accounts import repositories
-from service.boundary import NoBoundary
 from service.clock import RandomIds
+from service.crash_points import NoCrashes
 from service.database.database import Store
 from service.database.wakeups import Wakeups
 from service.evidence import links
@@ -66,7 +66,7 @@ def runtime(store: Store, clock: WaitingClock, provider: ValuesProvider) -> Runt
         clock=clock,
         ids=RandomIds(),
         wakeups=Wakeups(clock),
-        boundary=NoBoundary(),
+        crash_points=NoCrashes(),
         keys=KeyRing("a secret key for tests, long enough to be one"),
         sender=HttpSender(Rules()),
         options=Options(version="0.0.7"),

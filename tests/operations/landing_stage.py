@@ -11,8 +11,8 @@ from typing import Any
 
 from bot.keys import KeyRing
 from service.accounts import repositories
-from service.boundary import Boundary, NoBoundary
 from service.clock import RandomIds
+from service.crash_points import CrashPoints, NoCrashes
 from service.database.database import Store, Tx
 from service.database.wakeups import Wakeups
 from service.evidence import links
@@ -49,7 +49,7 @@ from tests.provider.stage import Stage
 Pull = tuple[int, Sha]
 
 
-def runtime_of(stage: Stage, store: Store, boundary: Boundary | None = None) -> Runtime:
+def runtime_of(stage: Stage, store: Store, crash_points: CrashPoints | None = None) -> Runtime:
     """The parts of a process before this stage."""
     host = stage.repo.host
     return Runtime(
@@ -60,7 +60,7 @@ def runtime_of(stage: Stage, store: Store, boundary: Boundary | None = None) -> 
         clock=stage.clock,
         ids=RandomIds(),
         wakeups=Wakeups(stage.clock),
-        boundary=boundary or NoBoundary(),
+        crash_points=crash_points or NoCrashes(),
         keys=KeyRing("a secret key for tests, long enough to be one"),
         sender=HttpSender(Rules()),
         options=Options(version="0.0.7"),

@@ -25,7 +25,7 @@ class Struck(Exception):
 
 
 class Strikes:
-    """A boundary at which the process ends, the first time."""
+    """A crash point at which the process ends, the first time."""
 
     def __init__(self) -> None:
         self.at = ""

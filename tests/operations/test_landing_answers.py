@@ -45,7 +45,7 @@ IN_PROGRESS = "Merge already in progress"
 
 
 class Moments:
-    """A boundary at which something happens, by its name."""
+    """A crash point at which something happens, by its name."""
 
     def __init__(self) -> None:
         self.at: dict[str, Callable[[int], object]] = {}
@@ -523,7 +523,7 @@ async def test_a_permit_keeps_the_turns_of_its_queue_out_until_it_is_committed(
                 found.append("free")
 
     moments.at["tx.permit.before_commit"] = moments.at["tx.permit.after_commit"] = look
-    store = await open_store(postgres_url, clock=Hasty(), ids=RandomIds(), boundary=moments)
+    store = await open_store(postgres_url, clock=Hasty(), ids=RandomIds(), crash_points=moments)
     runtime = runtime_of(stage, store, moments)
     unit = await a_unit(runtime, stage, [await stage.open({"a.txt": "a\n"})])
     assert await land(unit) == "landed"

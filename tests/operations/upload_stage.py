@@ -13,8 +13,8 @@ from service.accounts import access, tokens
 from service.accounts.store import access as stored_access
 from service.accounts.tenants import RepositoryRecord
 from service.accounts.tokens import TokenRequest
-from service.boundary import NoBoundary
 from service.clock import RandomIds
+from service.crash_points import NoCrashes
 from service.database.database import Store, Tx
 from service.database.wakeups import Wakeups
 from service.evidence import links
@@ -108,7 +108,7 @@ async def staged(store: Store, name: str = "widgets") -> Stage:
         clock=clock,
         ids=RandomIds(),
         wakeups=Wakeups(clock),
-        boundary=NoBoundary(),
+        crash_points=NoCrashes(),
         keys=KeyRing("a secret key for tests, long enough to be one"),
         sender=HttpSender(Rules()),
         options=Options(version="0.0.7", public_url="https://queue.example.org"),

@@ -11,8 +11,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, make_url
 
 from service.accounts.store import tables_access, tables_repeats
-from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
+from service.crash_points import NoCrashes
 from service.database import database, migrate, sqlite_file, tables_deliveries
 from service.database.database import StoreOptions, open_store
 from service.database.tables_base import METADATA
@@ -119,7 +119,7 @@ async def test_a_migration_can_be_refused_instead(empty_url: str):
             empty_url,
             clock=SystemClock(),
             ids=RandomIds(),
-            boundary=NoBoundary(),
+            crash_points=NoCrashes(),
             options=StoreOptions(migrate=False),
         )
     assert await database.is_behind(empty_url)

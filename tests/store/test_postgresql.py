@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from service.boundary import NoBoundary
 from service.clock import RandomIds
+from service.crash_points import NoCrashes
 from service.database.database import Store, StoreOptions, open_store
 from service.errors import DatabaseUnavailable, StartRefused
 from service.mergequeue.store import queues
@@ -103,7 +103,7 @@ async def test_a_real_deadlock_is_resolved(notes: Store):
 
 
 async def test_a_commit_whose_end_is_unknown_is_not_run_again(postgres_url: str):
-    store = await open_store(postgres_url, clock=Hasty(), ids=RandomIds(), boundary=NoBoundary())
+    store = await open_store(postgres_url, clock=Hasty(), ids=RandomIds(), crash_points=NoCrashes())
     await store.run(execute, "CREATE TABLE note (text TEXT, number INT)")
     # A deferred trigger runs inside COMMIT, where it ends its own connection.
     await store.run(
@@ -207,7 +207,7 @@ async def test_a_pool_of_one_serves_reads_and_writes(postgres_url: str):
         postgres_url,
         clock=Hasty(),
         ids=RandomIds(),
-        boundary=NoBoundary(),
+        crash_points=NoCrashes(),
         options=StoreOptions(pool=1),
     )
     found = await asyncio.gather(store.run(queues.deployment_id), store.read(queues.deployment_id))

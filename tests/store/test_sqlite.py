@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
+from service.crash_points import NoCrashes
 from service.database import sqlite_file
 from service.database.database import Store, StoreOptions, open_store
 from service.errors import DatabaseUnavailable, StartRefused
@@ -24,7 +24,7 @@ from tests.harness.databases import opened_at
 
 
 class Recorder:
-    """A boundary that writes down where a crash could strike, and strikes where told."""
+    """A crash point that writes down where a crash could strike, and strikes where told."""
 
     def __init__(self) -> None:
         self.reached: list[str] = []
@@ -45,7 +45,9 @@ def recorder() -> Recorder:
 @pytest.fixture
 async def notes(sqlite_url: str, recorder: Recorder):
     """A store with a table of notes."""
-    store = await open_store(sqlite_url, clock=SystemClock(), ids=RandomIds(), boundary=recorder)
+    store = await open_store(
+        sqlite_url, clock=SystemClock(), ids=RandomIds(), crash_points=recorder
+    )
     await store.run(execute, "CREATE TABLE note (text TEXT UNIQUE)")
     yield store
     await store.close()
@@ -242,7 +244,7 @@ async def test_one_short_transaction_runs_beside_the_process_that_serves(sqlite_
         sqlite_url,
         clock=SystemClock(),
         ids=RandomIds(),
-        boundary=NoBoundary(),
+        crash_points=NoCrashes(),
         options=StoreOptions(alone=False),
     )
     identity = await serving.read(queues.deployment_id)
@@ -253,14 +255,14 @@ async def test_one_short_transaction_runs_beside_the_process_that_serves(sqlite_
 
 PROGRAM = """
 import asyncio, sys
-from service.boundary import NoBoundary
+from service.crash_points import NoCrashes
 from service.clock import RandomIds, SystemClock
 from service.database.database import open_store
 from service.mergequeue.store import queues
 
 async def main():
     store = await open_store(
-        sys.argv[1], clock=SystemClock(), ids=RandomIds(), boundary=NoBoundary()
+        sys.argv[1], clock=SystemClock(), ids=RandomIds(), crash_points=NoCrashes()
     )
     print(await store.run(queues.deployment_id), await store.read(queues.deployment_id))
     if sys.argv[2] == "close":

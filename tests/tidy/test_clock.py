@@ -9,8 +9,8 @@ from threading import Event
 
 import pytest
 
-from service.boundary import NoBoundary
 from service.clock import RandomIds
+from service.crash_points import NoCrashes
 from service.database import database
 from tests.harness.clock import FastClock, JumpingLoop
 
@@ -60,8 +60,8 @@ async def test_a_timer_waits_for_a_thread_that_itself_waits_for_something() -> N
 
 async def test_a_timer_waits_for_a_write(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'a.db'}"
-    clock, boundary = FastClock(1), NoBoundary()
-    store = await database.open_store(url, clock=clock, ids=RandomIds(), boundary=boundary)
+    clock, crash_points = FastClock(1), NoCrashes()
+    store = await database.open_store(url, clock=clock, ids=RandomIds(), crash_points=crash_points)
     before_s = asyncio.get_running_loop().time()
     async with asyncio.timeout(A_DAY_S):
         await store.run(lambda _: Event().wait(0.3))

@@ -71,7 +71,7 @@ async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> N
         return
     try:
         request = await _request(runtime, queue, action, value)
-        runtime.boundary.reach("act.build.before_send")
+        runtime.crash_points.reach("act.build.before_send")
         result = await provider.build(request)
     except Refused as refused:
         code = _REFUSALS.get(refused.code, BuildRefusal.OTHER)
@@ -81,14 +81,14 @@ async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> N
             raise
         inputs = await _gone(runtime, queue, run, gone.message)
     else:
-        runtime.boundary.reach("act.build.after_send")
+        runtime.crash_points.reach("act.build.after_send")
         if isinstance(result, Conflicted) and not _is_tested(action, result.number):
             # The run that tests this head finds the same, which ends this one.
             await _wait_for_base(runtime, queue, action)
         inputs = [await _reported(runtime, queue, run, result)]
         if isinstance(result, Built):
             inputs += _without_drafts(result.draft_refused)
-    runtime.boundary.reach("act.build.before_settle")
+    runtime.crash_points.reach("act.build.before_settle")
     await turn.take(runtime, queue.id, inputs)
 
 
@@ -118,7 +118,7 @@ async def build_of_tip(runtime: Runtime, queue: QueueRef, action: BuildTestBranc
         title=naming.TIP_TITLE.format(target=queue.branch),
         body=naming.TIP_BODY,
     )
-    runtime.boundary.reach("act.build.before_send")
+    runtime.crash_points.reach("act.build.before_send")
     inputs: list[Input] = []
     try:
         made = await _started_anew(runtime.providers[queue.repo.host], request)
@@ -126,10 +126,10 @@ async def build_of_tip(runtime: Runtime, queue: QueueRef, action: BuildTestBranc
         code = _REFUSALS.get(refused.code, BuildRefusal.OTHER)
         inputs.append(TestBranchRefused(run.id, None, code, refused.message))
     else:
-        runtime.boundary.reach("act.build.after_send")
+        runtime.crash_points.reach("act.build.after_send")
         inputs.append(TestBranchBuilt(run.id, made.sha, (), made.branch, True))
         inputs += _without_drafts(made.refusal)
-    runtime.boundary.reach("act.build.before_settle")
+    runtime.crash_points.reach("act.build.before_settle")
     await turn.take(runtime, queue.id, inputs)
 
 
@@ -381,12 +381,12 @@ async def retire(runtime: Runtime, queue: QueueRef, action: RetireRun) -> None:
     if run is None:
         return
     provider = runtime.providers[queue.repo.host]
-    runtime.boundary.reach("act.retire.before_send")
+    runtime.crash_points.reach("act.retire.before_send")
     if action.stop_ci and run.sha is not None and run.published:
         await provider.stop_ci(queue.repo, run.sha)
     for branch in await _branches(runtime, run):
         await provider.discard(queue.repo, branch)
-    runtime.boundary.reach("act.retire.after_send")
+    runtime.crash_points.reach("act.retire.after_send")
 
 
 async def _branches(runtime: Runtime, run: Run) -> list[str]:

@@ -158,19 +158,19 @@ async def _permit_and_send(runtime: Runtime, attempt: Attempt) -> Merged | LandS
     refusal = await runtime.store.run_kind("permit", _permit, runtime, attempt)
     if refusal is not None:
         return LandStop(LandStopCode.STALE, refusal)
-    runtime.boundary.reach("landing.after_permit")
+    runtime.crash_points.reach("landing.after_permit")
     if fresh.own_required:
         await _complete_own_check(runtime, attempt)
     left_s = PERMIT_FOR.total_seconds() - (runtime.clock.monotonic_s() - started)
     if left_s < PERMIT_LEFT_S:
         return LandStop(LandStopCode.UNAVAILABLE, TOO_SLOW)
-    runtime.boundary.reach("act.land.before_send")
+    runtime.crash_points.reach("act.land.before_send")
     try:
         answer = await permits.send(runtime, attempt, fresh.texts)
     except OutcomeUnknown:
         await _settle(runtime, attempt, LandingState.UNKNOWN)
         raise
-    runtime.boundary.reach("act.land.after_send")
+    runtime.crash_points.reach("act.land.after_send")
     log.info("land_sent", queue=attempt.queue.id, run=attempt.action.run, answer=_short(answer))
     return answer
 
@@ -298,7 +298,7 @@ async def _complete_own_check(runtime: Runtime, attempt: Attempt) -> None:
 
 async def _record(runtime: Runtime, attempt: Attempt, merged: Merged) -> None:
     """Prove the landing from what was read back, and store and report it in one commit."""
-    runtime.boundary.reach("landing.before_proof")
+    runtime.crash_points.reach("landing.before_proof")
     outcome = proving.proof_of(attempt.action, merged)
     if isinstance(outcome, proving.Proved):
         provider = runtime.providers[attempt.queue.repo.host]
@@ -455,7 +455,7 @@ async def _tell(runtime: Runtime, attempt: Attempt, inputs: list[Input], outcome
         for hold in value.holds
         if hold.reason is HoldReason.LANDING_UNRESOLVED
     ]
-    runtime.boundary.reach("act.land.before_settle")
+    runtime.crash_points.reach("act.land.before_settle")
     await turn.take(runtime, attempt.queue.id, [*inputs, *resolved], turn.Along(also=also))
 
 

@@ -220,12 +220,12 @@ async def _place(
         if notice.first:
             runtime.telemetry.count("headgate_notices_left_out_total", surface.value)
         return False
-    runtime.boundary.reach("act.tell.before_send")
+    runtime.crash_points.reach("act.tell.before_send")
     provider_id = await runtime.providers[queue.repo.host].say(queue.repo, notice)
-    runtime.boundary.reach("act.tell.after_send")
+    runtime.crash_points.reach("act.tell.after_send")
     if provider_id is not None:
         await runtime.store.run(stored.place, spot, PostedNotice(provider_id, digest))
-    runtime.boundary.reach("act.tell.before_settle")
+    runtime.crash_points.reach("act.tell.before_settle")
     return True
 
 

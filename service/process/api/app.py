@@ -283,7 +283,7 @@ class Door:
         # Bound for this call alone: the connection's next request runs in the same context.
         with structlog.contextvars.bound_contextvars(request_id=asking.request_id):
             shown = ignored.with_ignored_fields(await route.handler(call, asked), asked)
-            self._runtime.boundary.reach("api.before_answer")
+            self._runtime.crash_points.reach("api.before_answer")
             token = caller.token_id or caller.name
             log.info("request", endpoint=route.path, status=200, token=token)
         return shown

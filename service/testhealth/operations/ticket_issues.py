@@ -133,18 +133,18 @@ async def keep(runtime: Runtime, row: ClaimedEffect, wanted: KeepTicket, *, firs
     )
     if writing is not None:
         view = _view(runtime, kept)
-        runtime.boundary.reach("act.ticket.before_send")
+        runtime.crash_points.reach("act.ticket.before_send")
         if writing.comments and stands is not None:
             said = tickets.comment(view, _opens_at(stands, writing, kept.status))
             await provider.say(ref, Reply(stands.number, row.key, said, first=first))
         title, body = tickets.title(view), tickets.body(view)
         request = TicketRequest(marker, title, body, stands, writing.is_open)
         stands = await provider.put_ticket(ref, request)
-        runtime.boundary.reach("act.ticket.after_send")
+        runtime.crash_points.reach("act.ticket.after_send")
     subject = f"test/{kept.test.case.id}"
     deed = audit_log.allowed(SYSTEM, kept.home.repository.org_id, "test.link_ticket", subject, now)
     await runtime.store.run(_remember, runtime, kept, _standing(stands), deed)
-    runtime.boundary.reach("act.ticket.before_settle")
+    runtime.crash_points.reach("act.ticket.before_settle")
 
 
 def _kept(session: Tx, runtime: Runtime, of: tuple[int, int], now: datetime) -> Kept | None:

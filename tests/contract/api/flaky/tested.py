@@ -15,8 +15,8 @@ from service.accounts import access as operations_access
 from service.accounts import tokens
 from service.accounts.store import access, audit
 from service.accounts.tokens import TokenRequest
-from service.boundary import NoBoundary
 from service.clock import RandomIds
+from service.crash_points import NoCrashes
 from service.database.database import Store, Tx
 from service.database.wakeups import Wakeups
 from service.evidence import links
@@ -209,7 +209,7 @@ async def serving(store: Store, start: datetime) -> AsyncIterator[Tested]:
         clock=clock,
         ids=RandomIds(),
         wakeups=Wakeups(clock),
-        boundary=NoBoundary(),
+        crash_points=NoCrashes(),
         keys=KeyRing("a secret key for tests, long enough to be one"),
         sender=HttpSender(LOOPBACK),
         options=Options(version="0.0.7", public_url=PUBLIC_URL, rates=FREELY),

@@ -1,22 +1,22 @@
-"""The names of crash tests' boundaries are those that the product passes."""
+"""The names of crash points are those that the product passes."""
 
 import ast
 
-from service import boundary
+from service import crash_points
 from service.database import database
 from tests.tidy import rules, tree
 
 
-def test_every_boundary_is_passed_and_every_passed_one_is_named():
-    assert sorted(boundary.NAMES) == sorted({*passed(), *around_transactions()})
+def test_every_crash_point_is_passed_and_every_passed_one_is_named():
+    assert sorted(crash_points.NAMES) == sorted({*passed(), *around_transactions()})
 
 
-def test_no_boundary_is_named_twice():
-    assert len(set(boundary.NAMES)) == len(boundary.NAMES)
+def test_no_crash_point_is_named_twice():
+    assert len(set(crash_points.NAMES)) == len(crash_points.NAMES)
 
 
 def test_a_pass_is_seen_whatever_leads_to_it():
-    source = tree.Source("service/x.py", 'self._runtime.boundary.reach("planted.one")')
+    source = tree.Source("service/x.py", 'self._runtime.crash_points.reach("planted.one")')
     assert list(passed_in(source)) == ["planted.one"]
 
 
@@ -33,10 +33,10 @@ def passed_in(source: tree.Source) -> list[str]:
 
 
 def is_pass(call: ast.Call) -> bool:
-    """Whether it is `….boundary.reach(…)`."""
-    return rules.dotted(call.func).endswith("boundary.reach")
+    """Whether it is `….crash_points.reach(…)`."""
+    return rules.dotted(call.func).endswith("crash_points.reach")
 
 
 def around_transactions() -> list[str]:
     """The names that the store passes around each kind of transaction."""
-    return [name for pair in database.BOUNDARIES.values() for name in pair]
+    return [name for pair in database.AROUND_COMMIT.values() for name in pair]

@@ -42,19 +42,19 @@ NAMES: tuple[str, ...] = (
     "stop.before_drain",
     "stop.before_close",
 )
-"""Every boundary, in the order of a story."""
+"""Every crash point, in the order of a story."""
 
 
-class Boundary(Protocol):
+class CrashPoints(Protocol):
     """The places where the harness hooks in."""
 
     def reach(self, name: str) -> None:
-        """Pass the boundary `name`; may not return in a crash test."""
+        """Pass the crash point `name`; may not return in a crash test."""
         ...
 
 
-class NoBoundary:
+class NoCrashes:
     """Production: nothing strikes."""
 
     def reach(self, name: str) -> None:
-        """See `Boundary.reach`."""
+        """See `CrashPoints.reach`."""
