@@ -41,7 +41,7 @@ See docs/design/evidence.md 1.
 """
 
 
-async def note_sending(runtime: Runtime, repository_id: int | None = None) -> None:
+async def _note_sending(runtime: Runtime, repository_id: int | None = None) -> None:
     """Report to queues whether their repository sends results; of one repository, or of all.
 
     Queues that already know are skipped.
@@ -71,7 +71,7 @@ def ask_again(session: Tx, runtime: Runtime, repository: RepositoryRecord, sha: 
         outbox.append(session, repository.id, queue_id, head.epoch, [item])
 
 
-def note_late_failures(
+def _note_late_failures(
     session: Tx,
     runtime: Runtime,
     repository: RepositoryRecord,
@@ -135,10 +135,10 @@ def build_links() -> Links:
             tested_run=_tested_run,
             queue_branches=queue_facts.queue_branches,
             pull_requests_at=pull_requests.with_head,
-            note_sending=note_sending,
+            note_sending=_note_sending,
             explain_again=ask_again,
             check_answer=upload_completeness.check,
-            note_late_failures=note_late_failures,
+            note_late_failures=_note_late_failures,
         ),
     )
 

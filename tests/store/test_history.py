@@ -50,7 +50,7 @@ def with_runs(session: Connection, queue: MergeQueue, *found: Run) -> MergeQueue
     return queues.save(session, queue, step)
 
 
-def recorded(event: Event, minutes: int = 0) -> Recorded:
+def find(event: Event, minutes: int = 0) -> Recorded:
     return Recorded(NOW + minutes * MINUTE, ANN, event)
 
 
@@ -65,9 +65,9 @@ def test_every_event_comes_back_as_it_was(data: st.DataObject):
 def test_a_timeline_tells_one_submission_and_its_runs(session: Connection, queue: MergeQueue):
     with_runs(session, queue, a_run("r1", (3, 4)), a_run("r2", (4,)))
     first = EntrySubmitted(3, "e3", a_sha(3), Reason.USER_REQUESTED, 100)
-    submitted = recorded(first)
-    started = recorded(RunStarted("r1", 3, RunKind.MAIN, (3, 4), (), Sha("a" * 40)), 1)
-    moved = recorded(
+    submitted = find(first)
+    started = find(RunStarted("r1", 3, RunKind.MAIN, (3, 4), (), Sha("a" * 40)), 1)
+    moved = find(
         EntryMoved(
             3,
             "e3",
@@ -80,12 +80,12 @@ def test_a_timeline_tells_one_submission_and_its_runs(session: Connection, queue
         1,
     )
     last = RunFinished("r1", RunStatus.FAILED, None, ("unit",))
-    finished = recorded(last, 2)
+    finished = find(last, 2)
     others = (
-        recorded(replace(first, pr=4, entry="e4")),
-        recorded(replace(first, entry="older")),
-        recorded(replace(last, run="r2"), 2),
-        recorded(HoldPlaced("h1", HoldReason.FREEZE, "release")),
+        find(replace(first, pr=4, entry="e4")),
+        find(replace(first, entry="older")),
+        find(replace(last, run="r2"), 2),
+        find(HoldPlaced("h1", HoldReason.FREEZE, "release")),
     )
     journal.append(session, queue.id, [submitted, *others[:2], started, moved])
     journal.append(session, queue.id, [*others[2:], finished])
@@ -230,13 +230,13 @@ def test_the_newest_upload_of_targets_counts_for_its_head(session: Connection, q
 def test_a_notice_is_found_where_it_was_placed(session: Connection, queue: MergeQueue):
     comment = NoticeKey(queue.id, 3, Surface.COMMENT, "e3")
     check = NoticeKey(queue.id, 3, Surface.CHECK, "e3")
-    assert notices.placed(session, comment) is None
-    notices.place(session, comment, PostedNotice("c1", "old"))
-    notices.place(session, check, PostedNotice("k1", "x"))
-    notices.place(session, comment, PostedNotice("c1", "new"))
-    assert notices.placed(session, replace(comment, entry="e9")) == PostedNotice("c1", "new")
-    assert notices.placed(session, check) == PostedNotice("k1", "x")
-    assert notices.placed(session, replace(check, entry="e9")) is None
+    assert notices.find(session, comment) is None
+    notices.record(session, comment, PostedNotice("c1", "old"))
+    notices.record(session, check, PostedNotice("k1", "x"))
+    notices.record(session, comment, PostedNotice("c1", "new"))
+    assert notices.find(session, replace(comment, entry="e9")) == PostedNotice("c1", "new")
+    assert notices.find(session, check) == PostedNotice("k1", "x")
+    assert notices.find(session, replace(check, entry="e9")) is None
 
 
 def deed(action: str, at: datetime = NOW, org_id: int | None = 1) -> AuditEntry:

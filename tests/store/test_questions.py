@@ -329,7 +329,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "consents.note_shown": lambda s: consents.note_shown(s, SHOWN, NOW),
     "consents.end": lambda s: consents.end(s, 7, 7),
     "pull_requests.targets_known": lambda s: pull_requests.targets_known(s, 7, PAIRS),
-    "notices.placed": lambda s: notices.placed(s, NoticeKey(7, 7, Surface.CHECK, "text-7")),
+    "notices.find": lambda s: notices.find(s, NoticeKey(7, 7, Surface.CHECK, "text-7")),
     "repeats.claim": lambda s: repeats.claim(s, KEYED, "me", NOW),
     "repeats.keep": lambda s: repeats.keep(s, KEYED, "text-7", repeats.Kept(200, "", b"")),
     "repeats.give_up": lambda s: repeats.give_up(s, KEYED, "text-7"),

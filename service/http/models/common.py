@@ -341,7 +341,7 @@ def isolate(value: object) -> object:
     raise wrong("enum", "must be ISOLATE")
 
 
-def moment(value: object) -> object:
+def _moment(value: object) -> object:
     """A time of RFC 3339 with an offset, cut to milliseconds (docs/design/http.md 3)."""
     if value is None or isinstance(value, datetime):
         return value
@@ -400,7 +400,7 @@ PullRequestNumber = Annotated[
 ]
 Moment = Annotated[
     datetime,
-    BeforeValidator(moment),
+    BeforeValidator(_moment),
     WithJsonSchema({"type": "string", "format": "date-time", "pattern": TIME_FORM}),
 ]
 CommitSha = Annotated[

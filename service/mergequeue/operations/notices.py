@@ -209,8 +209,8 @@ async def _place(
     `essence`: what of the text is worth an edit, None if all of it is.
     """
     surface = SURFACES[type(notice)]
-    spot = NoticeKey(queue.id, text.entry.pr, surface, text.entry.id)
-    known = await runtime.store.read(stored.placed, spot)
+    key = NoticeKey(queue.id, text.entry.pr, surface, text.entry.id)
+    known = await runtime.store.read(stored.find, key)
     digest = _digest(notice, essence)
     if known is not None:
         if known.digest == digest:
@@ -224,7 +224,7 @@ async def _place(
     provider_id = await runtime.providers[queue.repo.host].say(queue.repo, notice)
     runtime.crash_points.reach("act.tell.after_send")
     if provider_id is not None:
-        await runtime.store.run(stored.place, spot, PostedNotice(provider_id, digest))
+        await runtime.store.run(stored.record, key, PostedNotice(provider_id, digest))
     runtime.crash_points.reach("act.tell.before_settle")
     return True
 
@@ -277,8 +277,8 @@ async def _farewell(
     if entry.state is EntryState.MERGED:
         await _settle(runtime, queue, text)
     if entry.state is EntryState.MERGED and not text.queue.config.comments_enabled:
-        spot = NoticeKey(queue.id, entry.pr, Surface.COMMAND, entry.id)
-        asked = await runtime.store.read(stored.placed, spot)
+        key = NoticeKey(queue.id, entry.pr, Surface.COMMAND, entry.id)
+        asked = await runtime.store.read(stored.find, key)
         if asked is not None:
             await _react(runtime, queue.repo, Reaction(entry.pr, asked.provider_id, Emoji.MERGED))
     if entry.state is not EntryState.MERGED and entry.pr not in text.queue.entries:
@@ -287,14 +287,14 @@ async def _farewell(
 
 async def _remove_queue_label(runtime: Runtime, queue: QueueRef, number: int) -> None:
     """Remove the label with which a person submitted it, unless that person removed it."""
-    spot = NoticeKey(queue.id, number, Surface.QUEUE_LABEL, "")
-    seen = await runtime.store.read(stored.placed, spot)
+    key = NoticeKey(queue.id, number, Surface.QUEUE_LABEL, "")
+    seen = await runtime.store.read(stored.find, key)
     if seen is None or not seen.digest:
         return
     await runtime.providers[queue.repo.host].say(queue.repo, LabelRemoval(number, seen.digest))
 
     def note_removal(session: Tx) -> None:
-        if stored.placed(session, spot) == seen:
+        if stored.find(session, key) == seen:
             note_queue_label(session, queue.id, number, seen.provider_id, "")
 
     await runtime.store.run(note_removal)
@@ -312,11 +312,11 @@ async def _settle(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> N
 
 
 async def _once(runtime: Runtime, queue: QueueRef, text: PullRequestText, reply: Reply) -> None:
-    spot = NoticeKey(queue.id, text.entry.pr, Surface.FAREWELL, text.entry.id)
-    if await runtime.store.read(stored.placed, spot) is not None:
+    key = NoticeKey(queue.id, text.entry.pr, Surface.FINAL_COMMENT, text.entry.id)
+    if await runtime.store.read(stored.find, key) is not None:
         return
     provider_id = await runtime.providers[queue.repo.host].say(queue.repo, reply)
-    await runtime.store.run(stored.place, spot, PostedNotice(provider_id or "dropped", ""))
+    await runtime.store.run(stored.record, key, PostedNotice(provider_id or "dropped", ""))
 
 
 async def say_plain(
@@ -343,8 +343,8 @@ async def _react(runtime: Runtime, repo: RepoRef, reaction: Reaction) -> None:
 
 def note_completed_check(session: Tx, queue: QueueRef, step: LandStep, provider_id: str) -> None:
     """Note that a landing completes the check run of a submission, whatever it says."""
-    spot = NoticeKey(queue.id, step.pr, Surface.CHECK, step.entry)
-    stored.place(session, spot, PostedNotice(provider_id, stored.EDITED))
+    key = NoticeKey(queue.id, step.pr, Surface.CHECK, step.entry)
+    stored.record(session, key, PostedNotice(provider_id, stored.EDITED))
 
 
 def write_checks_again(
@@ -357,7 +357,7 @@ def write_checks_again(
     items = [
         turn.item(runtime, Tell(entry.pr, entry.id, entry.state, entry.reason), now)
         for entry in entries
-        if (known := stored.placed(session, NoticeKey(queue.id, entry.pr, Surface.CHECK, entry.id)))
+        if (known := stored.find(session, NoticeKey(queue.id, entry.pr, Surface.CHECK, entry.id)))
         and known.digest == stored.EDITED
     ]
     if items:
@@ -367,11 +367,11 @@ def write_checks_again(
 
 def remember_command(session: Tx, queue_id: int, number: int, entry: str, comment_id: str) -> None:
     """Store which comment submitted an entry, for the reaction at its end."""
-    spot = NoticeKey(queue_id, number, Surface.COMMAND, entry)
-    stored.place(session, spot, PostedNotice(comment_id, ""))
+    key = NoticeKey(queue_id, number, Surface.COMMAND, entry)
+    stored.record(session, key, PostedNotice(comment_id, ""))
 
 
 def note_queue_label(session: Tx, queue_id: int, number: int, change_id: str, label: str) -> None:
     """Store the newest change of the queue's label that was read; `label` empty: it was removed."""
-    spot = NoticeKey(queue_id, number, Surface.QUEUE_LABEL, "")
-    stored.place(session, spot, PostedNotice(change_id, label))
+    key = NoticeKey(queue_id, number, Surface.QUEUE_LABEL, "")
+    stored.record(session, key, PostedNotice(change_id, label))

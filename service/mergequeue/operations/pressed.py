@@ -66,11 +66,11 @@ async def restore_comment(
 
 def _doubt(session: Tx, runtime: Runtime, repository_id: int, edited: NoticeEdited) -> bool:
     for queue in queues.queues_of(session, repository_id):
-        spot = stored.comment_spot(session, queue.id, edited.comment_id)
-        entry = None if spot is None else runs.newest_entry(session, queue.id, spot.pr)
-        if spot is None or entry is None:
+        key = stored.status_comment_key(session, queue.id, edited.comment_id)
+        entry = None if key is None else runs.newest_entry(session, queue.id, key.pr)
+        if key is None or entry is None:
             continue
-        stored.place(session, spot, PostedNotice(edited.comment_id, stored.EDITED))
+        stored.record(session, key, PostedNotice(edited.comment_id, stored.EDITED))
         action = Tell(entry.pr, entry.id, entry.state, entry.reason)
         item = turn.item(runtime, action, runtime.clock.now())
         outbox.append(session, repository_id, queue.id, 0, [item])

@@ -13,7 +13,7 @@ from service.mergequeue.store.tables_queues import NoticeRow
 class Surface(StrEnum):
     """The places of our notices.
 
-    COMMAND is the comment that submitted an entry, FAREWELL the one that says why it left.
+    COMMAND is the comment that submitted an entry, FINAL_COMMENT the one that says why it left.
     QUEUE_LABEL is the newest change of the queue's label that was read, with the label as digest,
     empty once it was removed.
     """
@@ -23,12 +23,12 @@ class Surface(StrEnum):
     LABEL = "label"
     QUEUE_LABEL = "queue_label"
     COMMAND = "command"
-    FAREWELL = "farewell"
+    FINAL_COMMENT = "farewell"
 
 
 @dataclass(frozen=True, slots=True)
 class PostedNotice:
-    """A notice that stands at the provider: its id there and the digest of its text."""
+    """A notice as it was posted: its id there and the digest of its text."""
 
     provider_id: str
     digest: str
@@ -53,29 +53,29 @@ OF_PULL_REQUEST = frozenset({Surface.COMMENT, Surface.LABEL, Surface.QUEUE_LABEL
 """The notices that a pull request has once in a queue, whichever submission they are about."""
 
 KEY = ("queue_id", "pr", "surface", "entry")
-SELECT_PLACED = select(notices.c.provider_id, notices.c.digest).where(
+SELECT_RECORDED = select(notices.c.provider_id, notices.c.digest).where(
     *(notices.c[name] == bindparam(f"of_{name}") for name in KEY)
 )
-_PLACED = upsert(notices).values(
+_UPSERT = upsert(notices).values(
     **{name: bindparam(f"of_{name}") for name in KEY},
     org_id=select(queues.c.org_id).where(queues.c.id == bindparam("of_queue_id")).scalar_subquery(),
     provider_id=bindparam("of_provider"),
     digest=bindparam("of_digest"),
 )
-PLACE = _PLACED.on_conflict_do_update(
+UPSERT = _UPSERT.on_conflict_do_update(
     index_elements=list(KEY),
-    set_={"provider_id": _PLACED.excluded.provider_id, "digest": _PLACED.excluded.digest},
+    set_={"provider_id": _UPSERT.excluded.provider_id, "digest": _UPSERT.excluded.digest},
 )
 
 
-def placed(session: Connection, spot: NoticeKey) -> PostedNotice | None:
-    """Return the notice recorded for this spot, None if there is none."""
-    row = session.execute(SELECT_PLACED, _key(spot)).first()
+def find(session: Connection, key: NoticeKey) -> PostedNotice | None:
+    """Return the notice recorded under this key, None if there is none."""
+    row = session.execute(SELECT_RECORDED, _key(key)).first()
     return None if row is None else PostedNotice(row.provider_id, row.digest)
 
 
-def comment_spot(session: Connection, queue_id: int, comment_id: str) -> NoticeKey | None:
-    """Return the spot of a status comment by its id at the provider; None if it is not ours."""
+def status_comment_key(session: Connection, queue_id: int, comment_id: str) -> NoticeKey | None:
+    """Return the key of a status comment by its id at the provider; None if it is not ours."""
     statement = select(notices.c.pr).where(
         notices.c.queue_id == queue_id,
         notices.c.surface == Surface.COMMENT.value,
@@ -85,18 +85,18 @@ def comment_spot(session: Connection, queue_id: int, comment_id: str) -> NoticeK
     return None if number is None else NoticeKey(queue_id, number, Surface.COMMENT, "")
 
 
-def place(session: Connection, spot: NoticeKey, standing: PostedNotice) -> None:
-    """Record the notice now at this spot."""
+def record(session: Connection, key: NoticeKey, standing: PostedNotice) -> None:
+    """Record the notice that is now there."""
     stands = {"of_provider": standing.provider_id, "of_digest": standing.digest}
-    session.execute(PLACE, _key(spot) | stands)
+    session.execute(UPSERT, _key(key) | stands)
 
 
-def _key(spot: NoticeKey) -> dict[str, object]:
+def _key(key: NoticeKey) -> dict[str, object]:
     """Return the key: one comment and labels for a pull request and queue, else by submission."""
-    entry = "" if spot.surface in OF_PULL_REQUEST else spot.entry
+    entry = "" if key.surface in OF_PULL_REQUEST else key.entry
     return {
-        "of_queue_id": spot.queue_id,
-        "of_pr": spot.pr,
-        "of_surface": spot.surface.value,
+        "of_queue_id": key.queue_id,
+        "of_pr": key.pr,
+        "of_surface": key.surface.value,
         "of_entry": entry,
     }
