@@ -84,11 +84,11 @@ RepositoryQuestion = RepoId | tuple[int, frozenset[int] | None, RepoRef]
 """The provider's own id; or an organization, the repositories of a token, and a name."""
 
 
-class TokenCache(VersionedCache[str, KnownToken]):
+class _TokenCache(VersionedCache[str, KnownToken]):
     """Holders of tokens, valid while the store's access version is unchanged."""
 
 
-class RepositoryCache(VersionedCache[RepositoryQuestion, RepositoryRecord]):
+class _RepositoryCache(VersionedCache[RepositoryQuestion, RepositoryRecord]):
     """Repositories, valid while the store's access version is unchanged."""
 
 
@@ -105,7 +105,7 @@ async def remembered(runtime: Runtime, token: str) -> Caller | None:
     Raises Unauthenticated if it has expired meanwhile.
     """
     version = runtime.memory.of(AccessVersion).newest = await runtime.store.access_version()
-    known = runtime.memory.of(TokenCache).get(version, token)
+    known = runtime.memory.of(_TokenCache).get(version, token)
     return None if known is None else await _used(runtime, known)
 
 
@@ -122,7 +122,7 @@ async def look_up(runtime: Runtime, token: str) -> Caller:
         raise Unauthenticated(callers.NO_TOKEN)
     check_valid(record, runtime.clock.now())
     known = KnownToken(caller_of(record), record.expires_at, record.last_used_at)
-    runtime.memory.of(TokenCache).put(version, token, known)
+    runtime.memory.of(_TokenCache).put(version, token, known)
     return await _used(runtime, known)
 
 
@@ -221,7 +221,7 @@ async def find_repository(runtime: Runtime, caller: Caller, ref: RepoRef) -> Rep
     """
     version = runtime.memory.of(AccessVersion).newest
     question = (caller.org_id, caller.repositories, ref)
-    cache = runtime.memory.of(RepositoryCache)
+    cache = runtime.memory.of(_RepositoryCache)
     known = cache.get(version, question)
     if known is not None:
         return known
@@ -241,7 +241,7 @@ async def known_repository(runtime: Runtime, repository: RepoId) -> RepositoryRe
     Every delivery asks, and a repository changes seldom.
     """
     version = await runtime.store.access_version()
-    cache = runtime.memory.of(RepositoryCache)
+    cache = runtime.memory.of(_RepositoryCache)
     known = cache.get(version, repository)
     if known is not None:
         return known

@@ -43,7 +43,7 @@ class Newest(NamedTuple):
     queues: Mapping[int, int]
 
 
-class KeptConnection:
+class _KeptConnection:
     """A connection of `engine` that stays open. Used by one thread at a time."""
 
     def __init__(self, engine: Engine) -> None:
@@ -74,7 +74,7 @@ class VersionProbe:
     """Reads the newest versions, which other processes may have written."""
 
     def __init__(self, engine: Engine) -> None:
-        self._kept = KeptConnection(engine)
+        self._kept = _KeptConnection(engine)
 
     def newest(self, queue_ids: Set[int]) -> Newest:
         """Return what is committed now. Raises DBAPIError; the next call opens a connection."""
@@ -132,7 +132,7 @@ class LivenessLock:
     """
 
     def __init__(self, engine: Engine) -> None:
-        self._kept = KeptConnection(engine)
+        self._kept = _KeptConnection(engine)
 
     def hold(self, instance_id: str) -> None:
         """Take the lock, or take it again if its connection has broken. Raises DBAPIError."""

@@ -60,7 +60,7 @@ PASSING = frozenset(
 """Of these the ones that need nobody's hand: `serve` waits for them to pass."""
 
 
-class Outcome(Generic[T]):
+class _Outcome(Generic[T]):
     """Holds the exception raised inside `with outcome:`, for the caller that waits.
 
     The waiting caller gets that very exception. A thread that serves many callers must survive
@@ -71,7 +71,7 @@ class Outcome(Generic[T]):
         self.value: T | None = None
         self.error: BaseException | None = None
 
-    def __enter__(self) -> "Outcome[T]":
+    def __enter__(self) -> "_Outcome[T]":
         return self
 
     def __exit__(
@@ -84,19 +84,19 @@ class Outcome(Generic[T]):
         return True
 
 
-class GaveUp(Exception):
+class _GaveUp(Exception):
     """The database ended the transaction by itself."""
 
 
 @dataclass(slots=True)
-class Job:
+class _Job:
     """A function waiting for the writer, and where its caller waits."""
 
     call: Callable[[Connection], object]
     around_commit: tuple[str, str] | None
     answer: asyncio.Future[object]
     unheard: Callable[[], None]
-    outcome: Outcome[object] = field(default_factory=Outcome)
+    outcome: _Outcome[object] = field(default_factory=_Outcome)
 
     def deliver(self) -> None:
         """Tell the caller, on its own event loop."""
@@ -127,7 +127,7 @@ class SqliteRunner:
             self._idle.put(reader)
         self._watch = sqlite_file.Watch(path)
         self._reading = ThreadPoolExecutor(READERS, "store-reader")
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         # A daemon: a process that forgot to close the store must be able to exit.
         self._thread = Thread(target=self._work, name="store-writer", daemon=True)
         self._thread.start()
@@ -145,7 +145,7 @@ class SqliteRunner:
     ) -> T:
         """The function's value, after the commit that holds its changes."""
         answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self._jobs.put(Job(call, around_commit, answer, self._unheard))
+        self._jobs.put(_Job(call, around_commit, answer, self._unheard))
         return await answer  # type: ignore[return-value]  # what call returned
 
     async def read(self, call: Callable[[Connection], T]) -> T:
@@ -210,7 +210,7 @@ class SqliteRunner:
             if last:
                 return
 
-    def _run_group(self, group: list[Job]) -> None:
+    def _run_group(self, group: list[_Job]) -> None:
         if not group:
             return
         begun = self._begin()
@@ -218,7 +218,7 @@ class SqliteRunner:
             _refuse(group, begun.error)
         else:
             whole = self._commit(group)
-            if isinstance(whole.error, GaveUp | sqlite3.Error) and len(group) > 1:
+            if isinstance(whole.error, _GaveUp | sqlite3.Error) and len(group) > 1:
                 for job in group:
                     self._run_group([job])
                 return
@@ -226,14 +226,14 @@ class SqliteRunner:
                 _refuse(group, whole.error)
         _deliver(group)
 
-    def _begin(self) -> Outcome[None]:
-        begun = Outcome[None]()
+    def _begin(self) -> _Outcome[None]:
+        begun = _Outcome[None]()
         with begun:
             self._driver.execute("BEGIN IMMEDIATE")
         return begun
 
-    def _commit(self, group: list[Job]) -> Outcome[None]:
-        whole = Outcome[None]()
+    def _commit(self, group: list[_Job]) -> _Outcome[None]:
+        whole = _Outcome[None]()
         with whole:
             for job in group:
                 self._attempt(job)
@@ -245,19 +245,19 @@ class SqliteRunner:
                 self._driver.execute("ROLLBACK")
         return whole
 
-    def _attempt(self, job: Job) -> None:
-        """One function in its savepoint. Raises GaveUp when the transaction is gone."""
+    def _attempt(self, job: _Job) -> None:
+        """One function in its savepoint. Raises _GaveUp when the transaction is gone."""
         self._driver.execute("SAVEPOINT job")
-        job.outcome = Outcome()
+        job.outcome = _Outcome()
         with job.outcome:
             job.outcome.value = job.call(self._writer)
         if not self._driver.in_transaction:
-            raise GaveUp from job.outcome.error
+            raise _GaveUp from job.outcome.error
         if job.outcome.error is not None:
             self._driver.execute("ROLLBACK TO job")
         self._driver.execute("RELEASE job")
 
-    def _reach(self, group: list[Job], side: int) -> None:
+    def _reach(self, group: list[_Job], side: int) -> None:
         for names in dict.fromkeys(job.around_commit for job in group):
             if names is not None:
                 self._crash_points.reach(names[side])
@@ -267,14 +267,14 @@ def _nothing() -> None:
     pass
 
 
-def _refuse(group: list[Job], error: BaseException) -> None:
+def _refuse(group: list[_Job], error: BaseException) -> None:
     for job in group:
         job.outcome.error = error
 
 
-def _deliver(group: list[Job]) -> None:
+def _deliver(group: list[_Job]) -> None:
     """Wake each event loop once."""
-    loops: dict[asyncio.AbstractEventLoop, list[Job]] = defaultdict(list)
+    loops: dict[asyncio.AbstractEventLoop, list[_Job]] = defaultdict(list)
     for job in group:
         loops[job.answer.get_loop()].append(job)
     for loop, jobs in loops.items():
@@ -283,7 +283,7 @@ def _deliver(group: list[Job]) -> None:
             loop.call_soon_threadsafe(_deliver_here, jobs)
 
 
-def _deliver_here(jobs: Iterable[Job]) -> None:
+def _deliver_here(jobs: Iterable[_Job]) -> None:
     for job in jobs:
         job.deliver()
 
@@ -291,9 +291,9 @@ def _deliver_here(jobs: Iterable[Job]) -> None:
 def _meaning_of(error: BaseException) -> BaseException:
     """Return what the caller is told: a database that cannot now, else the error itself."""
     origin = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(origin, GaveUp):
+    if isinstance(origin, _GaveUp):
         origin = origin.__cause__ or origin
-        if isinstance(origin, GaveUp):
+        if isinstance(origin, _GaveUp):
             return DatabaseUnavailable.caused_by(origin)
         return _meaning_of(origin)
     code = getattr(origin, "sqlite_errorcode", None)

@@ -198,7 +198,7 @@ class _Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Flaky:
+class _Flaky:
     """Flaky tests: `by_others` are flaky without the results of the run's own pull requests.
 
     `of_own` are flaky only with them, and no person had quarantined them.
@@ -215,7 +215,7 @@ class _History:
     cases: Mapping[int, ListedCase]
     keys: Mapping[int, frozenset[str]]
     red: frozenset[int] = frozenset()
-    flaky: Flaky = Flaky()
+    flaky: _Flaky = _Flaky()
 
 
 def look_up(
@@ -321,7 +321,7 @@ def _history_of(
 
 def _flaky(
     tests: RepositoryTests, evidence: Mapping[int, Evidence], scale: Scale, began: RunStart
-) -> Flaky:
+) -> _Flaky:
     """Return the tests that were flaky then, with or without the run's own results."""
     here, session = tests.place.repository_id, tests.session
     written = test_states.histories_of(session, here, evidence)
@@ -336,7 +336,7 @@ def _flaky(
     moment = Moment(began.at, began.branch, own)
     by_others = {no for no, each in said.items() if hindsight.was_flaky(each, scale, moment)}
     of_own = {no for no in said.keys() - by_others if not _is_shielded(tests, no, began.at)}
-    return Flaky(frozenset(by_others), frozenset(of_own))
+    return _Flaky(frozenset(by_others), frozenset(of_own))
 
 
 def _is_shielded(tests: RepositoryTests, no: int, at: datetime) -> bool:

@@ -49,13 +49,13 @@ class Bodies:
         """
         evicted = asyncio.Event()
         with self._unproved.share(evicted.set) as share:
-            async with self.arriving(request, sender, Counted(share, evicted)) as body:
+            async with self.arriving(request, sender, _Counted(share, evicted)) as body:
                 share.finish()
                 yield body
 
     @asynccontextmanager
     async def arriving(
-        self, request: web.BaseRequest, token_id: str, counted: "Counted | None" = None
+        self, request: web.BaseRequest, token_id: str, counted: "_Counted | None" = None
     ) -> AsyncIterator[bytes]:
         """The whole body of a request; a large one keeps its place until the block ends.
 
@@ -85,7 +85,7 @@ class Bodies:
                 self._places.leave(token_id)
 
     async def _chunks(
-        self, request: web.BaseRequest, counted: "Counted | None"
+        self, request: web.BaseRequest, counted: "_Counted | None"
     ) -> AsyncIterator[bytes]:
         """Yield what arrives, as long as it arrives fast enough."""
         # Only waiting for the client counts, not the wait for a place among large bodies.
@@ -102,7 +102,7 @@ class Bodies:
             yield chunk
 
     async def _next_chunk(
-        self, request: web.BaseRequest, left_s: float, counted: "Counted | None"
+        self, request: web.BaseRequest, left_s: float, counted: "_Counted | None"
     ) -> bytes:
         reading = asyncio.ensure_future(request.content.readany())
         ends = [asyncio.ensure_future(self._clock.sleep(max(0.0, left_s)))]
@@ -128,7 +128,7 @@ class Bodies:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class _Counted:
     """The share of a body of an unproved sender; `evicted` is set when it has to give way."""
 
     share: Share

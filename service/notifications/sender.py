@@ -56,7 +56,7 @@ class HttpSender:
         try:
             async with asyncio.timeout(self._timeout_s):
                 await self._vetted(url)
-        except AddressRefused as refused:
+        except _AddressRefused as refused:
             return str(refused)
         except TimeoutError:
             return "Its host could not be resolved in time."
@@ -68,7 +68,7 @@ class HttpSender:
             async with asyncio.timeout(self._timeout_s):
                 vetted = await self._vetted(outgoing.url)
                 return await self._posted(outgoing, vetted)
-        except AddressRefused as refused:
+        except _AddressRefused as refused:
             return PostResult(None, str(refused))
         except TimeoutError:
             return PostResult(None, f"No answer within {self._timeout_s:g} s.")
@@ -90,7 +90,7 @@ class HttpSender:
         async with asyncio.timeout(FETCH_S):
             try:
                 vetted = await self._vetted(url)
-            except AddressRefused as refused:
+            except _AddressRefused as refused:
                 raise ValueError(str(refused)) from refused
             async with (
                 self._session(vetted) as session,
@@ -107,21 +107,21 @@ class HttpSender:
         """Stop the threads; the sender cannot post any more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _vetted(self, url: str) -> "Vetted":
-        """Return where the URL leads now, each address acceptable. Raises AddressRefused."""
+    async def _vetted(self, url: str) -> "_Vetted":
+        """Return where the URL leads now, each address acceptable. Raises _AddressRefused."""
         target = addresses.target_of(url, self._rules)
         if isinstance(target, str):
-            raise AddressRefused(target)
+            raise _AddressRefused(target)
         try:
             found = [target.literal] if target.literal else await self._resolve(*_asked(target))
         except OSError as failed:
-            raise AddressRefused(f"{target.host} cannot be resolved.") from failed
+            raise _AddressRefused(f"{target.host} cannot be resolved.") from failed
         refusal = addresses.refusal(found, target, self._rules)
         if refusal is not None:
-            raise AddressRefused(refusal)
-        return Vetted(found)
+            raise _AddressRefused(refusal)
+        return _Vetted(found)
 
-    def _session(self, vetted: "Vetted") -> aiohttp.ClientSession:
+    def _session(self, vetted: "_Vetted") -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
             resolver=vetted, use_dns_cache=False, force_close=True, ssl=self._tls
         )
@@ -133,7 +133,7 @@ class HttpSender:
             timeout=aiohttp.ClientTimeout(total=None),
         )
 
-    async def _posted(self, outgoing: Outgoing, vetted: "Vetted") -> PostResult:
+    async def _posted(self, outgoing: Outgoing, vetted: "_Vetted") -> PostResult:
         async with (
             self._session(vetted) as session,
             session.post(
@@ -161,11 +161,11 @@ class HttpSender:
         return [ip_address(str(where[0])) for *_, where in found]
 
 
-class AddressRefused(Exception):
+class _AddressRefused(Exception):
     """The address may not be called; the text says why."""
 
 
-class Vetted(AbstractResolver):
+class _Vetted(AbstractResolver):
     """Answers every name with the addresses that were found acceptable."""
 
     def __init__(self, found: Sequence[Address]) -> None:

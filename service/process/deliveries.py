@@ -98,13 +98,13 @@ async def take_up(runtime: Runtime, row: ClaimedDelivery) -> None:
     except Unavailable as away:
         is_young = runtime.clock.now() - delivery.received_at < WAITS_FOR
         attempts = 0 if is_young else row.attempts
-        await _again(runtime, row, Again(max(away.retry_at, _later(runtime, row)), attempts), away)
+        await _again(runtime, row, _Again(max(away.retry_at, _later(runtime, row)), attempts), away)
     except ProviderError as trouble:
-        await _again(runtime, row, Again(_later(runtime, row), row.attempts), trouble)
+        await _again(runtime, row, _Again(_later(runtime, row), row.attempts), trouble)
     except QueueGone as gone:
         # What it is about is looked for again: the branch may have another queue by now.
         at = runtime.clock.now()
-        await _again(runtime, row, Again(at, row.attempts), ProviderError(gone.detail))
+        await _again(runtime, row, _Again(at, row.attempts), ProviderError(gone.detail))
     else:
         note = ", ".join(type(signal).__name__ for signal in found) or "ignored"
         await runtime.store.run(inbox.settle, row.id, note)
@@ -118,14 +118,14 @@ async def interrupted(runtime: Runtime, row: ClaimedDelivery, error: Exception) 
     """
     if isinstance(error, DatabaseUnavailable):
         away = ProviderError("The database was unavailable while this was worked on.")
-        await _again(runtime, row, Again(runtime.clock.now() + SOON, 0), away)
+        await _again(runtime, row, _Again(runtime.clock.now() + SOON, 0), away)
         return
     mistake = ProviderError("A mistake of ours; the log has it.")
-    await _again(runtime, row, Again(_later(runtime, row), row.attempts), mistake)
+    await _again(runtime, row, _Again(_later(runtime, row), row.attempts), mistake)
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class _Again:
     """The time to try a delivery again, and how many attempts count against it."""
 
     at: datetime
@@ -136,7 +136,7 @@ def _later(runtime: Runtime, row: ClaimedDelivery) -> datetime:
     return runtime.clock.now() + min(timedelta(seconds=2.0 ** min(row.attempts, 10)), LATEST)
 
 
-async def _again(runtime: Runtime, row: ClaimedDelivery, again: Again, why: ProviderError) -> None:
+async def _again(runtime: Runtime, row: ClaimedDelivery, again: _Again, why: ProviderError) -> None:
     if again.attempts >= ATTEMPTS_MAX:
         log.error("delivery_parked", delivery_id=row.delivery.id, why=why.message)
         await runtime.store.run(inbox.poison, row.id, why.message)

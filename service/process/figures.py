@@ -86,7 +86,7 @@ ZEROS: queue_families.Zeros = {
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class _Piece:
     """A queue's text, and as long as what it stands.
 
     `oldest` is when its oldest ready pull request was submitted, None without one.
@@ -102,7 +102,7 @@ class Piece:
         return self.stamp == stamp and (self.until is None or now < self.until)
 
 
-class Pieces(LRUCache[int, Piece]):
+class _Pieces(LRUCache[int, _Piece]):
     """Metrics of queues as text, by queue."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class _Found:
 async def page(runtime: Runtime, caller: Caller, repository: RepositoryRecord | None) -> bytes:
     """Every family of every queue that the caller may see, or of one repository's."""
     now = runtime.clock.now()
-    pieces_kept = runtime.memory.of(Pieces)
+    pieces_kept = runtime.memory.of(_Pieces)
     known = dict(pieces_kept)
     found = await runtime.store.read(
         _found, runtime, _FiguresRequest(caller, repository, known, now)
@@ -143,7 +143,7 @@ async def page(runtime: Runtime, caller: Caller, repository: RepositoryRecord | 
 class _FiguresRequest:
     caller: Caller
     repository: RepositoryRecord | None
-    known: Mapping[int, Piece]
+    known: Mapping[int, _Piece]
     now: datetime
 
 
@@ -184,7 +184,7 @@ def _expiring(session: Tx, request: _FiguresRequest) -> int:
     return sum(1 for scope in scopes if scope is None or seen is None or scope & seen)
 
 
-def _aged(piece: Piece, place: QueueLabels, now: datetime) -> Sequence[bytes]:
+def _aged(piece: _Piece, place: QueueLabels, now: datetime) -> Sequence[bytes]:
     """The text with the one value that no change of the queue makes older."""
     if piece.oldest is None:
         return piece.parts
@@ -194,10 +194,10 @@ def _aged(piece: Piece, place: QueueLabels, now: datetime) -> Sequence[bytes]:
     return parts
 
 
-def _piece(stamp: tuple[Shown, QueueLabels], value: MergeQueue, sums: Figures) -> Piece:
+def _piece(stamp: tuple[Shown, QueueLabels], value: MergeQueue, sums: Figures) -> _Piece:
     shown = queue_families.samples(present(value), sums.hour, sums.ever, ZEROS)
     ready = [one for one in value.entries.values() if one.state is not EntryState.NOT_READY]
-    return Piece(
+    return _Piece(
         stamp=stamp,
         until=sums.until,
         parts=queue_families.fragments(stamp[1], shown),

@@ -71,7 +71,7 @@ class NoArchive:
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveEntry:
+class _ArchiveEntry:
     """A report that the directory lists; `refusal` is a sentence, None if it may be read."""
 
     name: str
@@ -84,7 +84,7 @@ class Archive:
     """An archive whose directory was read, and its reports in the directory's order."""
 
     opened: zipfile.ZipFile
-    entries: tuple[ArchiveEntry, ...]
+    entries: tuple[_ArchiveEntry, ...]
 
     def files(self, first_at: int = 0) -> Iterator[ArchiveFile | RefusedFile]:
         """Unpack the reports from a position on, each when it is asked for.
@@ -164,9 +164,9 @@ def _span_of(packed: bytes, info: zipfile.ZipInfo) -> tuple[int, int]:
     return start, start + info.compress_size
 
 
-def _entry(info: zipfile.ZipInfo) -> ArchiveEntry:
+def _entry(info: zipfile.ZipInfo) -> _ArchiveEntry:
     shown = CONTROL.sub("\N{REPLACEMENT CHARACTER}", _name_of(info))[:NAME_LENGTH_MAX]
-    return ArchiveEntry(shown, _refusal_of(info), info)
+    return _ArchiveEntry(shown, _refusal_of(info), info)
 
 
 def _name_of(info: zipfile.ZipInfo) -> str:
@@ -206,7 +206,7 @@ def _refusal_of_size(info: zipfile.ZipInfo) -> str | None:
     return None
 
 
-def _unpacked(opened: zipfile.ZipFile, entry: ArchiveEntry) -> ArchiveFile | RefusedFile:
+def _unpacked(opened: zipfile.ZipFile, entry: _ArchiveEntry) -> ArchiveFile | RefusedFile:
     try:
         # Unpacks no more than the declared size, and compares the checksum.
         content = opened.read(entry.info)

@@ -73,20 +73,20 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class ForkRun:
+class _ForkRun:
     """A fork's CI run that asks without a token; `caller_of` finds out whether it is one."""
 
     run_id: str
     caller_of: Callable[..., Awaitable[Caller]]
 
 
-class Asking(NamedTuple):
+class _Asking(NamedTuple):
     """A request that may be read: whose it is, and the key under which it may come again."""
 
     route: Posted
     request: web.Request
     request_id: str
-    come: Caller | ForkRun
+    come: Caller | _ForkRun
     key: str | None
 
 
@@ -205,7 +205,7 @@ class Door:
         route.intake.check(request)
         intake.check_query(request)
         key = keys.key_of(request) if route.writes else None
-        asking = Asking(route, request, request_id, come, key)
+        asking = _Asking(route, request, request_id, come, key)
         content = request.content
         if content.is_eof() and content.exception() is None:
             return await self._answered(asking, content.read_nowait(-1))
@@ -217,13 +217,13 @@ class Door:
         async with arriving as body:
             return await self._answered(asking, body)
 
-    async def _answered(self, asking: Asking, body: bytes) -> web.Response:
+    async def _answered(self, asking: _Asking, body: bytes) -> web.Response:
         """The answer to a request that has arrived. A CI run has no keys of its own."""
         if asking.key is not None and isinstance(asking.come, Caller) and asking.come.token_id:
             return await self._once(asking, asking.come, asking.key, body)
         return self._replies.success(200, await self._shown(asking, body), asking.request_id)
 
-    async def _once(self, asking: Asking, caller: Caller, key: str, body: bytes) -> web.Response:
+    async def _once(self, asking: _Asking, caller: Caller, key: str, body: bytes) -> web.Response:
         """As above, but what was answered before is answered again (docs/design/http.md 5)."""
         begun = await repeats.begin(self._runtime, caller, asking.route.path, key, body)
         if isinstance(begun, WholeAnswer):
@@ -240,7 +240,7 @@ class Door:
         headers = {} if refused is None else refused.headers
         return said.response(asking.request_id, headers)
 
-    async def _first(self, asking: Asking, body: bytes) -> tuple[WholeAnswer, Problem | None]:
+    async def _first(self, asking: _Asking, body: bytes) -> tuple[WholeAnswer, Problem | None]:
         """Return what the request is answered, and why if that is a refusal."""
         try:
             shown = await self._shown(asking, body)
@@ -251,7 +251,9 @@ class Door:
             problem = self._replies.logged_problem(request, error, request_id, spelled)
             return self._replies.encoded_problem(request, problem, request_id), problem
 
-    async def _come(self, request: web.Request, route: Posted, request_id: str) -> Caller | ForkRun:
+    async def _come(
+        self, request: web.Request, route: Posted, request_id: str
+    ) -> Caller | _ForkRun:
         """Return who asks, or whom they claim to be where a fork's CI run may ask."""
         token = auth.token_of(request.headers)
         if route.takes_oidc and jobs.is_oidc(token):
@@ -261,12 +263,12 @@ class Door:
         if run_id is None or route.forks is None or self._readiness.is_recovering:
             return await self._caller(request, route, request_id)
         rates.count_visit(self._visits, self._address(request), self._runtime.clock.now())
-        return ForkRun(run_id, route.forks)
+        return _ForkRun(run_id, route.forks)
 
     def _address(self, request: web.BaseRequest) -> str:
         return address_of(request, self._runtime.options.trusted_proxies)
 
-    async def _shown(self, asking: Asking, body: bytes) -> Shown:
+    async def _shown(self, asking: _Asking, body: bytes) -> Shown:
         route, come = asking.route, asking.come
         if len(body) > THREAD_BYTES:
             asked = await asyncio.to_thread(route.intake.read, route.model, asking.request, body)
@@ -274,7 +276,7 @@ class Door:
             asked = route.intake.read(route.model, asking.request, body)
         caller = (
             await come.caller_of(self._runtime, come.run_id, asked)
-            if isinstance(come, ForkRun)
+            if isinstance(come, _ForkRun)
             else come
         )
         call = Call(self._runtime, self._caches, caller)

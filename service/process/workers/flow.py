@@ -32,7 +32,7 @@ CLAIM_PAUSE_MAX_S = 5.0
 """The longest pause of a loop whose claims fail because the database is away."""
 
 
-class HasId(Protocol):
+class _HasId(Protocol):
     """A row with its id."""
 
     @property
@@ -41,7 +41,7 @@ class HasId(Protocol):
         ...
 
 
-Row = TypeVar("Row", bound=HasId)
+Row = TypeVar("Row", bound=_HasId)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ HEARTBEAT: Periodic = ((presence.beat, presence.BEAT),)
 
 
 @dataclass(slots=True)
-class Turn:
+class _Turn:
     """One sweep with its period and when it is next due."""
 
     sweep: Sweep
@@ -103,7 +103,7 @@ class Sweeps:
         now = runtime.clock.now()
         self._runtime = runtime
         self._turns = [
-            Turn(sweep, period, now if at_start else now + period) for sweep, period in sweeps
+            _Turn(sweep, period, now if at_start else now + period) for sweep, period in sweeps
         ]
 
     async def drain(self) -> bool:

@@ -19,7 +19,7 @@ AWAY_MAX_S = 5.0
 """The longest pause of a loop that ended because the database is away."""
 
 
-class Worker(Protocol):
+class _Worker(Protocol):
     """A loop."""
 
     async def drain(self) -> bool:
@@ -31,7 +31,7 @@ class Worker(Protocol):
         ...
 
 
-class Stoppable(Worker, Protocol):
+class _Stoppable(_Worker, Protocol):
     """A loop that finishes what it has begun before it ends."""
 
     def stop(self) -> None:
@@ -48,8 +48,8 @@ class Workers:
 
     def __init__(self, runtime: Runtime, *, is_working: bool = True) -> None:
         self._runtime = runtime
-        self._flows: tuple[Stoppable, ...] = ()
-        self._others: tuple[Worker, ...] = ()
+        self._flows: tuple[_Stoppable, ...] = ()
+        self._others: tuple[_Worker, ...] = ()
         if is_working:
             self._flows = (
                 Flow(runtime, flows.DELIVERIES),
@@ -102,7 +102,7 @@ class Workers:
         for flow in self._flows:
             flow.stop()
 
-    async def _restarted(self, worker: Worker) -> None:
+    async def _restarted(self, worker: _Worker) -> None:
         """Run one loop; after a crash start it again, with pauses of 1, 2, 4 … 60 s."""
         pause_s = 1.0
         while not self._is_stopping:
