@@ -165,12 +165,12 @@ def _at_on_postgresql(element: _At, compiler: SQLCompiler, **more: object) -> st
 
 
 def params(rows: Iterable[Sequence[object]]) -> dict[str, object]:
-    """The rows as the parameter of a statement over them; at most `AT_ONCE` should go at once."""
+    """Return rows as the parameter of a statement; at most `AT_ONCE` should go at once."""
     return {ROWS: _json_of(rows)}
 
 
 def _json_of(rows: Iterable[Sequence[object]]) -> str:
-    """The rows as they travel: texts, numbers, truths and times; columns by their places."""
+    """Return rows as JSON: texts, numbers, booleans and times; columns by their position."""
     return orjson.dumps(list(rows), default=_plain, option=OPTIONS).decode()
 
 
@@ -216,7 +216,7 @@ def among(number: ColumnElement[int], name: str) -> ColumnElement[bool]:
 
 
 def text_params(texts: Sequence[str]) -> dict[str, object]:
-    """The texts as the parameter of a statement over `placed`."""
+    """Return the texts as the parameter of a statement over `placed`."""
     return {ROWS: orjson.dumps(texts).decode()}
 
 

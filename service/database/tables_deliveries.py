@@ -1,4 +1,4 @@
-"""Deliveries received, effects to perform, and events of queues."""
+"""Deliveries received, effects to perform, events of queues, and processes at work."""
 
 from datetime import datetime
 
