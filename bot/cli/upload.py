@@ -16,7 +16,7 @@ import typer
 from bot.cli import destination, options, output, running
 from bot.cli.exits import Exit, Failed
 from bot.cli.running import Ended
-from bot.uploader import ci, files, oidc, transport, uploading, verdict
+from bot.uploader import ci, files, transport, uploading, verdict
 from bot.uploader.files import Reports
 from bot.uploader.transport import Clock, Json, Request, RequestFailed, Service
 from bot.uploader.uploading import Content
@@ -222,12 +222,12 @@ def send(wanted: Upload, reports: Reports, outcome: Outcome) -> None:
     from bot.cli.progress import UploadDisplay
 
     token = find_token(wanted)
-    is_given = bool(token) and token == oidc.given_token(os.environ)
+    is_given = bool(token) and token == ci.given_token(os.environ)
     repo = wanted.repository
     named = f"{repo.host}/{repo.slug}" if is_given else ""
     service = Service(wanted.url, token, log, timeout_s=wanted.timeout_s, repository=named)
     # An OIDC token may only upload; the repository's owner is the organization.
-    own = wanted.repository.owner if oidc.is_oidc(token) else ""
+    own = wanted.repository.owner if ci.is_oidc(token) else ""
     org = wanted.org or own or organization_of(service)
     metadata = {**wanted.metadata, "org_url_slug": org}
     content = Content(reports, metadata, wanted.codeowners)
@@ -258,8 +258,8 @@ def find_token(wanted: Upload) -> str:
         return destination.find_token(wanted.token_file)
     except Failed as missing:
         is_given = wanted.token_file is not None or os.environ.get("HEADGATE_TOKEN", "").strip()
-        token = "" if is_given else oidc.given_token(os.environ)
-        token = token if token or is_given else oidc.fetch_token(os.environ, wanted.url)
+        token = "" if is_given else ci.given_token(os.environ)
+        token = token if token or is_given else ci.fetch_token(os.environ, wanted.url)
         if not token:
             raise RequestFailed(missing.what) from missing
         return token

@@ -20,9 +20,9 @@ from bot.github import (
     limits,
     people,
     refs,
+    testbranches,
     tickets,
     translate,
-    vehicles,
     workflows,
 )
 from bot.github.artifacts import Artifacts
@@ -242,10 +242,10 @@ class GitHubProvider:
         await self._repeatable(self._builder.discard, repo, Priority.BUILD, branch)
 
     async def restore(self, repo: RepoRef, branch: str, sha: Sha) -> None:
-        await self._repeatable(vehicles.restore, repo, Priority.BUILD, branch, sha)
+        await self._repeatable(testbranches.restore, repo, Priority.BUILD, branch, sha)
 
     async def vehicles(self, repo: RepoRef) -> Sequence[VehicleRef]:
-        return await self._repeatable(vehicles.vehicles, repo, Priority.SWEEP)
+        return await self._repeatable(testbranches.vehicles, repo, Priority.SWEEP)
 
     async def merge(self, request: MergeRequest) -> Merged | LandStop:
         done = await self._once(self._landing.merge, request.repo, Priority.LANDING, request)

@@ -17,27 +17,17 @@ from typing import Any, Protocol
 import aiohttp
 from aiohttp import web
 
-from bot.sandbox import artifacts, command, deliver, example, job_tokens, registration
+from bot.sandbox import artifacts, command, deliver, job_tokens, registration
 from bot.sandbox.acts import actions_by_people, seeds
 from bot.sandbox.auth import Credentials
 from bot.sandbox.control import Control
 from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.faults import Fault, lands_other_tree
 from bot.sandbox.graph import endpoint
-from bot.sandbox.oauth import SignIn
 from bot.sandbox.pages import Pages
 from bot.sandbox.records import HOST, App, Json
-from bot.sandbox.registration import NEW, Registration
-from bot.sandbox.rest import (
-    actions,
-    apps,
-    checks,
-    fault_effects,
-    git_data,
-    issues,
-    pulls,
-    repositories,
-)
+from bot.sandbox.registration import NEW, Registration, SignIn
+from bot.sandbox.rest import actions, apps, pulls, repositories
 from bot.sandbox.rest import door as doors
 from bot.sandbox.rest.call import Route
 from bot.sandbox.rest.door import Door
@@ -76,10 +66,10 @@ ROUTES: tuple[Route, ...] = (
     *apps.ROUTES,
     *registration.ROUTES,
     *repositories.ROUTES,
-    *git_data.ROUTES,
+    *repositories.GIT_ROUTES,
     *pulls.ROUTES,
-    *issues.ROUTES,
-    *checks.ROUTES,
+    *pulls.ISSUE_ROUTES,
+    *actions.CHECK_ROUTES,
     *actions.ROUTES,
     *repositories.LATE_ROUTES,
 )
@@ -232,7 +222,7 @@ async def running(options: SandboxOptions) -> AsyncIterator[Sandbox]:
         if isinstance(world.timeline.clock, RunningClock):
             await _run_in_background(stack, world.timeline)
         if options.has_example:
-            await example.fill(world)
+            await seeds.fill(world)
         yield Sandbox(world, credentials, control, world.web, _write_key(folder, credentials))
 
 
@@ -363,7 +353,7 @@ def _fault_middleware(served: Door) -> Any:
         document = (await request.text()) if path == "/api/graphql" else None
         below = path.removeprefix(doors.PREFIX)
         hits = world.faults.of_call(request.method, below, document)
-        beyond = fault_effects.beyond_limits(world, request.method, below)
+        beyond = doors.beyond_limits(world, request.method, below)
         answer = beyond or await _with_faults(served, request, handler, hits)
         served.note(request, answer.status, [fault.kind for fault in hits])
         return answer
@@ -377,12 +367,12 @@ async def _with_faults(
     token = lands_other_tree.set(False)
     try:
         for fault in hits:
-            instead = await fault_effects.before(served, request, fault)
+            instead = await doors.before(served, request, fault)
             if instead is not None:
                 return instead
         answer: web.StreamResponse = await handler(request)
     finally:
         lands_other_tree.reset(token)
     for fault in hits:
-        answer = await fault_effects.after(request, fault, answer)
+        answer = await doors.after(request, fault, answer)
     return answer

@@ -10,15 +10,7 @@ from aiohttp import web
 
 from service.accounts import access, audit_entries, page_addresses
 from service.accounts.api.admission import Admission
-from service.dashboard import (
-    administration,
-    forms,
-    page_of_activity,
-    page_of_find,
-    pages,
-    queue_actions,
-    streams,
-)
+from service.dashboard import administration, forms, page_of_find, pages, queue_actions, streams
 from service.dashboard.readers import Readers
 from service.dashboard.rendering import Rendering, Values
 from service.dashboard.requests import (
@@ -198,7 +190,7 @@ class Pages:
         if "export" in request.query:
             return self._rendering.lines(page.lines(), "activity.jsonl")
         readable = partial(self._readers.readable, visitor)
-        page = await page_of_activity.with_tests(self._runtime, page, readable)
+        page = await administration.with_tests(self._runtime, page, readable)
         values = {"page": page, "visitor": visitor, "now": self._runtime.clock.now()}
         return self._rendering.page(200, "activity.html", values)
 

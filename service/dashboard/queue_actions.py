@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from datetime import timedelta
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from service.accounts import access, audit_entries, page_addresses
 from service.dashboard.requests import Action, PageRequest
@@ -19,7 +20,9 @@ from service.mergequeue.operations import overview, pull_requests, queue_access,
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.provider.values import AccessLevel
 from service.runtime import Runtime
-from service.vocabulary import Actor, QueueRef
+from service.testhealth.operations import overrides
+from service.testhealth.operations.overrides import OverrideRequest
+from service.vocabulary import Actor, Override, QueueRef
 
 PAUSES = AccessLevel.MAINTAIN
 """The access that pausing takes."""
@@ -33,6 +36,14 @@ PAUSE_ALL = (
     "resumes it. Tests in progress go on, and pull requests keep their order."
 )
 """The question before all queues are paused."""
+
+
+class _Quarantine(Request):
+    """The fields of the form: what people decide, why, and for how long."""
+
+    override: Annotated[Override, BeforeValidator(common.one_of(Override, Override.UNSPECIFIED))]
+    reason: Annotated[common.Reason, Field(min_length=1)]
+    days: Literal["14", "30", "90", "366"] = "30"
 
 
 class Reasoned(Request):
@@ -182,4 +193,24 @@ OF_PULL_REQUEST: Mapping[str, Action[PageRequest]] = {
     "restart": Action(AccessLevel.WRITE, restart),
     "submit": Action(AccessLevel.WRITE, submit),
     "priority": Action(AccessLevel.MAINTAIN, _prioritize),
+}
+
+
+async def _put(runtime: Runtime, request: PageRequest) -> None:
+    """Set a quarantine override."""
+    given = request.read(_Quarantine)
+    until = request.now + timedelta(days=int(given.days))
+    asked = OverrideRequest(request.id, given.override, given.reason, until)
+    await overrides.put(runtime, request.where.repository, asked, request.visitor.actor)
+
+
+async def _end(runtime: Runtime, request: PageRequest) -> None:
+    """Remove the quarantine override."""
+    asked = OverrideRequest(request.id, Override.UNSPECIFIED)
+    await overrides.put(runtime, request.where.repository, asked, request.visitor.actor)
+
+
+OF_TEST: Mapping[str, Action[PageRequest]] = {
+    "quarantine": Action(AccessLevel.WRITE, _put),
+    "end": Action(AccessLevel.WRITE, _end),
 }

@@ -18,7 +18,6 @@ from service.mergequeue.wording import (
     holds,
     readiness,
     reasons,
-    warnings,
 )
 from service.mergequeue.wording.situation import PullRequestText, situation_after
 from service.text import markdown, phrases, times
@@ -219,7 +218,7 @@ def _testing(view: PullRequestText, check_run: str | None) -> list[str]:
     if run is None:
         return [_written(phrases.sentence(reasons.explanation(view.situation)), view)]
     progress = _progress(view, run) if check_run is None else _awaited(view, run, check_run)
-    noted = [f"⚠️ {_written(each, view)}" for each in warnings.of_run(run, view.now)]
+    noted = [f"⚠️ {_written(each, view)}" for each in checked_names.of_run(run, view.now)]
     return [
         _failing(view),
         _written(_restarted(view), view),
