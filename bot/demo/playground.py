@@ -1,7 +1,7 @@
 """The page of the playground, on loopback: pull requests on the left, the queue on the right.
 
 The queue is Headgate's own page in a frame, with its own live updates. Stories, comments and new
-pull requests are forms, which work without JavaScript.
+pull requests are forms, which work without JavaScript. Each button plays a story.
 """
 
 import asyncio

@@ -2,6 +2,10 @@
 
 Nothing here repeats a landing, repairs the target or judges what landed: commits, parents and
 trees are returned as read, and the service proves them.
+
+The meaning of a refused merge call comes from facts read after it and not from its wording.
+GitHub's sentences change and differ by rule, so a sentence never decides more than the one pull
+request. What holds a whole queue comes from the rules of the branch or from our own rights.
 """
 
 import re

@@ -1,7 +1,8 @@
 """Test branches: built on a scratch branch, published at once, shown to CI.
 
 CI never sees the scratch branch. A build reads back whatever is already on our branches and
-continues from there, so that it can be repeated after any crash.
+continues from there, so that it can be repeated after any crash. Test branches that exist are
+listed, deleted and put back, with their draft pull requests.
 """
 
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Workflow files to values, as far as they concern test branches. Runs in a parser process.
+"""Workflow files to values: what their jobs do on test branches. Runs in a parser process.
 
 A file is a stranger's text: any writer of a repository can land it. It is read by the reader of
 `service/repofile` under rules that allow aliases, as GitHub Actions does since 2025.

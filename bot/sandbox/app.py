@@ -99,7 +99,7 @@ class SandboxOptions:
     nothing happens by itself: the owner of the clock also runs the jobs. At most
     `commands_at_once` commands of checks run at the same time. Without `has_app` the App is first
     registered and installed in the browser. `has_example`: it begins with the repositories of
-    example.py.
+    acts/seeds.py.
     """
 
     host: str = "127.0.0.1"

@@ -1,7 +1,8 @@
 """The sandbox in a browser: repositories, histories, pull requests, as a chosen person.
 
 Plain server-made HTML and forms, without JavaScript. Every form is an action of
-acts/actions_by_people.py.
+acts/actions_by_people.py. Comments are Markdown: escaped text goes in, and of HTML only a few bare
+tags are let through, because status comments fold their history with them.
 """
 
 import re

@@ -1,7 +1,8 @@
-"""Registering and installing the App in a browser, as on the provider's own pages.
+"""Registering and installing the App in a browser, and signing people in to another site with it.
 
 A manifest comes from another site's form; the person confirms it, and goes back with a code that
 is exchanged once for the credentials (the provider's "Registering a GitHub App from a manifest").
+Signing in follows "Generating a user access token for a GitHub App".
 """
 
 import hashlib
@@ -85,7 +86,7 @@ class SignIn:
         if self._pages.me(request).id in self._authorized:
             return self._granted(request, query)
         shown = self._pages.show(request, "authorize.html", app=app, asked=query)
-        return leading_to(shown, redirect_uri)
+        return _leading_to(shown, redirect_uri)
 
     async def authorize(self, request: web.Request) -> web.StreamResponse:
         """Take the answer of the person."""
@@ -217,7 +218,7 @@ class Registration:
             owner=owner,
             state=request.query.get("state", ""),
         )
-        return leading_to(shown, manifest.redirect_url)
+        return _leading_to(shown, manifest.redirect_url)
 
     async def register(self, request: web.Request) -> web.StreamResponse:
         """Make the App, and go back to the other site with a code."""
@@ -243,7 +244,7 @@ class Registration:
         owners = self._installable_on(app)
         listed = [one for one in self.world.repositories.values() if one.owner in owners]
         shown = self._pages.show(request, "install.html", app=app, owners=owners, listed=listed)
-        return leading_to(shown, app.setup_url)
+        return _leading_to(shown, app.setup_url)
 
     async def install(self, request: web.Request) -> web.StreamResponse:
         """Install the App, and go to its set-up page if it has one."""
@@ -308,7 +309,7 @@ def secret(world: World, purpose: str) -> str:
     return hashlib.sha256(seed).hexdigest()[:40]
 
 
-def leading_to(shown: web.Response, url: str | None) -> web.Response:
+def _leading_to(shown: web.Response, url: str | None) -> web.Response:
     """Let the forms of a page lead to another site as well."""
     if url is not None:
         parts = urlsplit(url)
@@ -318,7 +319,7 @@ def leading_to(shown: web.Response, url: str | None) -> web.Response:
     return shown
 
 
-async def convert(call: Call) -> Answer:
+async def _convert(call: Call) -> Answer:
     """Exchange the code of a manifest for the App's credentials, once and within an hour."""
     world, app = call.world, call.world.app
     began = world.manifest_codes.pop(call.params["code"], None)
@@ -342,7 +343,7 @@ async def _change_hook(call: Call) -> Answer:
 
 
 ROUTES = (
-    Route("POST", "/app-manifests/{code}/conversions", convert, ("app",)),
+    Route("POST", "/app-manifests/{code}/conversions", _convert, ("app",)),
     Route("PATCH", "/app/hook/config", _change_hook, ("app",)),
 )
 

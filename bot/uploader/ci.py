@@ -1,4 +1,7 @@
-"""Find what was tested, and where: from the CI system's environment, its event file, and git."""
+"""Find what was tested, and where: from the CI system's environment, its event file, and git.
+
+CI may also give the job a token of its own (OpenID Connect), in place of an API token.
+"""
 
 from __future__ import annotations
 

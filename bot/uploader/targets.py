@@ -1,4 +1,8 @@
-"""`upload-impacted-targets`: send which targets a pull request touches."""
+"""`upload-impacted-targets`: find the targets that a pull request touches, and send them.
+
+The repository's own build tool finds them. Too many targets cost time, too few let a break through:
+what cannot be found out is `ALL`.
+"""
 
 from __future__ import annotations
 

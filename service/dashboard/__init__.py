@@ -5,7 +5,7 @@ their actions, `app.py` answers requests and forms, `rendering.py` fills templat
 finds out who visits, `visitors.py` what they may do, `sign_in.py` signs them in, `forms.py` reads
 forms.
 `marks.py` has the word, glyph and color of each state, `filters.py` turns values into text.
-`page_of_*.py` make the content of pages, `line.py`, `lanes.py` and `axis.py` that of the drawing
+`page_of_*.py` make the content of pages, `line.py` that of the drawing
 of a queue. Sentences about queues come from `service/mergequeue/wording`. Nothing here decides
 anything: an action of a page calls the operation that commands and the API call.
 

@@ -1,4 +1,8 @@
-"""Pages of organizations, for people who administer them (docs/design/security.md 6)."""
+"""Pages of organizations, for people who administer them (docs/design/security.md 6).
+
+API tokens; webhook endpoints, and one with its deliveries; the audit log, with filters and as lines
+of JSON.
+"""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -148,7 +152,7 @@ async def activity(runtime: Runtime, visitor: Visitor, query: Mapping[str, str])
     ids = None if sees_all else tuple(each.id for each in own)
     selection = _selection_of(query)
     page = await audit_log.entries(runtime, ids, wanted, selection)
-    return _made_of(page, query)
+    return _activity_page(page, query)
 
 
 async def _read_tokens(runtime: Runtime, request: OrganizationRequest) -> _TokensPage:
@@ -176,7 +180,7 @@ async def _create_token(runtime: Runtime, request: OrganizationRequest) -> Mappi
     body = {
         "name": request.text("name"),
         "role": request.text("role"),
-        "repositories": repositories_of(request),
+        "repositories": _repositories_of(request),
         "expires_in_days": int(days) if days.isdecimal() and len(days) < 5 else days,
     }
     asked = common.read(CreateToken, body)
@@ -186,7 +190,7 @@ async def _create_token(runtime: Runtime, request: OrganizationRequest) -> Mappi
     return {"issued": await tokens.create_token(runtime, wanted, request.visitor.actor)}
 
 
-def repositories_of(request: OrganizationRequest) -> list[dict[str, str]] | None:
+def _repositories_of(request: OrganizationRequest) -> list[dict[str, str]] | None:
     """Return the repositories of the form, None for all. Raises Malformed for a wrong name."""
     found = []
     for slug in request.text("repositories").replace(",", " ").split():
@@ -253,7 +257,7 @@ def _wrong(name: str, message: str) -> Malformed:
     return Malformed(f"{name} {message}.", errors=(fault,))
 
 
-def _made_of(page: Page[AuditEntry], query: Mapping[str, str]) -> _ActivityPage:
+def _activity_page(page: Page[AuditEntry], query: Mapping[str, str]) -> _ActivityPage:
     """Return the page of these entries, with the addresses of older ones and of the export."""
     given = {name: query.get(name, "").strip() for name in _FILTERS}
     kept = {name: text for name, text in given.items() if text}
@@ -296,15 +300,15 @@ def _plain(entry: AuditEntry) -> dict[str, object]:
     }
 
 
-async def _read(runtime: Runtime, request: OrganizationRequest) -> _WebhooksPage:
+async def _read_webhooks(runtime: Runtime, request: OrganizationRequest) -> _WebhooksPage:
     """Return the endpoints that the visitor reaches."""
     part = await endpoints.list_all(runtime, request.caller, PageSelection(endpoints.ENDPOINTS_MAX))
     return _WebhooksPage(tuple(part.rows))
 
 
-async def _read_one(runtime: Runtime, request: OrganizationRequest) -> _WebhookPage:
+async def _read_webhook(runtime: Runtime, request: OrganizationRequest) -> _WebhookPage:
     """Return one endpoint with its deliveries. Raises NotFound, Malformed for a wrong cursor."""
-    page = await _read(runtime, request)
+    page = await _read_webhooks(runtime, request)
     endpoint = next((each for each in page.endpoints if each.id == request.id), None)
     if endpoint is None:
         raise NotFound("There is no such page.")
@@ -314,12 +318,12 @@ async def _read_one(runtime: Runtime, request: OrganizationRequest) -> _WebhookP
     return _WebhookPage(endpoint, deliveries)
 
 
-async def _create(runtime: Runtime, request: OrganizationRequest) -> Mapping[str, object]:
+async def _create_webhook(runtime: Runtime, request: OrganizationRequest) -> Mapping[str, object]:
     """Create an endpoint; its secret is on this one page."""
     body = {
         "url": request.text("url"),
         "events": request.text("events").replace(",", " ").split(),
-        "repositories": repositories_of(request),
+        "repositories": _repositories_of(request),
         "description": request.text("description"),
     }
     change = common.read(CreateEndpoint, body).change()
@@ -327,78 +331,78 @@ async def _create(runtime: Runtime, request: OrganizationRequest) -> Mapping[str
     return {"secret": secret, "made": view}
 
 
-_ACTIONS: Mapping[str, Action[OrganizationRequest]] = {
-    "create": Action(AccessLevel.ADMIN, _create),
+_WEBHOOKS_ACTIONS: Mapping[str, Action[OrganizationRequest]] = {
+    "create": Action(AccessLevel.ADMIN, _create_webhook),
 }
 
 
-async def _rotate(runtime: Runtime, request: OrganizationRequest) -> Mapping[str, object]:
+async def _rotate_secret(runtime: Runtime, request: OrganizationRequest) -> Mapping[str, object]:
     """Make a new secret; the present one signs as well for a day."""
     hours = endpoints.OVERLAP_HOURS
     secret = await endpoints.rotate_secret(runtime, request.caller, request.id, hours)
     return {"secret": secret}
 
 
-async def _test(runtime: Runtime, request: OrganizationRequest) -> Mapping[str, object]:
+async def _send_test(runtime: Runtime, request: OrganizationRequest) -> Mapping[str, object]:
     """Send a test message, and show what the receiver answered."""
     _, made = await notifications.send_test(runtime, request.caller, request.id)
     return {"tested": made}
 
 
-async def _enable(runtime: Runtime, request: OrganizationRequest) -> None:
+async def _enable_webhook(runtime: Runtime, request: OrganizationRequest) -> None:
     """Send messages again."""
     change = EndpointChange(is_enabled=True)
     await endpoints.update(runtime, request.caller, request.id, change)
 
 
-async def _disable(runtime: Runtime, request: OrganizationRequest) -> None:
+async def _disable_webhook(runtime: Runtime, request: OrganizationRequest) -> None:
     """Send no more messages."""
     change = EndpointChange(is_enabled=False)
     await endpoints.update(runtime, request.caller, request.id, change)
 
 
-async def _delete(runtime: Runtime, request: OrganizationRequest) -> str:
+async def _delete_webhook(runtime: Runtime, request: OrganizationRequest) -> str:
     """Delete the endpoint; lead to the list."""
     await endpoints.delete(runtime, request.caller, request.id)
     return f"/settings/{request.organization.slug}/webhooks"
 
 
-async def _replay(runtime: Runtime, request: OrganizationRequest) -> None:
+async def _replay_deliveries(runtime: Runtime, request: OrganizationRequest) -> None:
     """Send one message again."""
     body = {"endpoint_id": request.id, "message_id": request.text("message")}
     asked = ReplayRequest(common.read(ReplayMessages, body).message_id)
     await notifications.replay(runtime, request.caller, request.id, asked)
 
 
-_ACTIONS_OF_ONE: Mapping[str, Action[OrganizationRequest]] = {
+_WEBHOOK_ACTIONS: Mapping[str, Action[OrganizationRequest]] = {
     "rotate": Action(
         AccessLevel.ADMIN,
-        _rotate,
+        _rotate_secret,
         "The new secret is shown once. Messages are signed with both secrets for 24 hours, so that "
         "the receiver can change.",
         "Rotate the secret",
     ),
-    "test": Action(AccessLevel.ADMIN, _test),
-    "enable": Action(AccessLevel.ADMIN, _enable),
-    "disable": Action(AccessLevel.ADMIN, _disable),
+    "test": Action(AccessLevel.ADMIN, _send_test),
+    "enable": Action(AccessLevel.ADMIN, _enable_webhook),
+    "disable": Action(AccessLevel.ADMIN, _disable_webhook),
     "delete": Action(
         AccessLevel.ADMIN,
-        _delete,
+        _delete_webhook,
         "Messages that still wait for this endpoint are not sent, and its deliveries are lost.",
         "Delete the endpoint",
     ),
-    "replay": Action(AccessLevel.ADMIN, _replay),
+    "replay": Action(AccessLevel.ADMIN, _replay_deliveries),
 }
 
 
 PAGES: tuple[PageKind[OrganizationRequest], ...] = (
     PageKind("", "tokens.html", _read_tokens, actions=_TOKEN_ACTIONS),
-    PageKind("/webhooks", "webhooks.html", _read, actions=_ACTIONS),
+    PageKind("/webhooks", "webhooks.html", _read_webhooks, actions=_WEBHOOKS_ACTIONS),
     PageKind(
         "/webhooks/{id}",
         "webhook.html",
-        _read_one,
-        actions=_ACTIONS_OF_ONE,
+        _read_webhook,
+        actions=_WEBHOOK_ACTIONS,
     ),
 )
 """Every page of an organization, below `/settings/{org}`."""

@@ -1,4 +1,7 @@
-"""A queue drawn as what it is: runs stacked on the tip, searches beside them, those that wait."""
+"""A queue drawn as what it is: runs stacked on the tip, searches beside them, those that wait.
+
+The bars of test runs share an axis of time, in percent of its width.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -178,7 +181,7 @@ def drawn(page: PageOfQueue, after: int, now: datetime) -> Line:
     placed = [each for each in page.view.entries if each.position is not None]
     waiting = [each for each in placed if each.entry.bisection not in value.bisections]
     shown = waiting[after : after + ENTRIES_MAX]
-    runs = [run for each in shown if (run := run_of(value, each.entry)) is not None]
+    runs = [run for each in shown if (run := _run_of(value, each.entry)) is not None]
     runs += page.searched.values()
     lefts = [each.eta for each in shown[:IN_FULL_MAX] if each.eta is not None]
     scale = _axis_of(runs, lefts, now)
@@ -186,7 +189,7 @@ def drawn(page: PageOfQueue, after: int, now: datetime) -> Line:
     return Line(scale, searches, rows_of(value, shown, scale), after, len(waiting))
 
 
-def run_of(value: MergeQueue, entry: Entry) -> Run | None:
+def _run_of(value: MergeQueue, entry: Entry) -> Run | None:
     """Return the run that tests an entry, or that it passed in."""
     return value.runs.get(entry.run or entry.verified_by or "")
 
@@ -204,7 +207,7 @@ def rows_of(
     full = _notes_of(value, shown, scale.now, in_full_max)
 
     def key(view: PullRequestView) -> object:
-        run = run_of(value, view.entry)
+        run = _run_of(value, view.entry)
         if run is not None:
             return run.id
         entry = view.entry
@@ -223,8 +226,8 @@ def _notes_of(
     value: MergeQueue, shown: Sequence[PullRequestView], now: datetime, in_full_max: int
 ) -> dict[str, tuple[Phrase, ...]]:
     """Return the notes of entries that are drawn in full, by id."""
-    in_runs = [each.entry for each in shown if run_of(value, each.entry) is not None]
-    others = [each.entry for each in shown if run_of(value, each.entry) is None]
+    in_runs = [each.entry for each in shown if _run_of(value, each.entry) is not None]
+    others = [each.entry for each in shown if _run_of(value, each.entry) is None]
     full = (*in_runs, *others[:in_full_max])
     explained = queue_views.explain_entries(value, full, now)
     return {each.id: tuple(_notes(value, each, explained[each.id], now)) for each in full}
@@ -237,7 +240,7 @@ def _row(
     notes: tuple[Phrase, ...] | None,
 ) -> LineRow:
     entry, now = views[0].entry, scale.now
-    run = run_of(value, entry)
+    run = _run_of(value, entry)
     # Nobody knows when a conflict is gone.
     eta = None if entry.held_by else views[-1].eta
     is_over = eta is not None and eta.latest < now
@@ -279,7 +282,7 @@ def checks_of(run: Run) -> tuple[CheckShown, ...]:
 def _notes(
     value: MergeQueue, entry: Entry, explained: Explained, now: datetime
 ) -> Iterable[Phrase]:
-    run = run_of(value, entry)
+    run = _run_of(value, entry)
     if run is not None and entry.state is EntryState.TESTING:
         found = situation.failing_of(entry, run)
         if found is not None:

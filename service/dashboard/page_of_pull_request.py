@@ -46,7 +46,7 @@ class CheckedRow:
     reported_by: Phrase
 
 
-def rows_of(table: Sequence[CheckedName]) -> tuple[CheckedRow, ...]:
+def _rows_of(table: Sequence[CheckedName]) -> tuple[CheckedRow, ...]:
     """Return the rows, in the order of the table."""
     return tuple(
         CheckedRow(
@@ -172,7 +172,7 @@ def made_of(page: PageOfPullRequest, now: datetime) -> PullRequestPage:
         spent=_spent(text) if is_final else (),
         controls=tuple(each.value for each in notices.possible(text)),
         what_if=() if is_final else what_if.rows(text, now),
-        checked=rows_of(text.evidence),
+        checked=_rows_of(text.evidence),
         checked_summary=phrases.sentence(checked_names.summary(text.checked)),
     )
 

@@ -143,7 +143,7 @@ async def _tried(
     if isinstance(found, str):
         return Trial(given, tried, trouble=found)
     (effect,) = found
-    return Trial(given, tried, _title_of(changes, effect), effect.submissions, rows_of(effect))
+    return Trial(given, tried, _title_of(changes, effect), effect.submissions, _rows_of(effect))
 
 
 async def _effects(
@@ -217,7 +217,7 @@ def _title_of(changes: Mapping[str, ConfigValue], found: Replayed) -> str:
     return f"{setting_fields.label_of(name)} {text}{more}: P95 {p95}, CI {ci}"
 
 
-def rows_of(found: Replayed) -> tuple[Row, ...]:
+def _rows_of(found: Replayed) -> tuple[Row, ...]:
     """Return the figures of a replay; less is better, except for merges."""
     return (
         _row(found, "Time to merge, median", "time_to_merge_p50_s"),

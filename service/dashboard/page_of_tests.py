@@ -1,4 +1,4 @@
-"""The page that lists the tests of a repository by the harm that they do."""
+"""The pages that list the tests of a repository, by the harm that they do, and its last uploads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -161,10 +161,10 @@ async def read(runtime: Runtime, where: RepositoryAddresses, query: Mapping[str,
     )
     page = PageSelection(TESTS_MAX, query.get("token"), "token")
     detail = await all_tests.in_detail(runtime, where.repository, wanted, page)
-    return TestsPage(given, detail, ci_step(runtime.options, where.repository))
+    return TestsPage(given, detail, _ci_step(runtime.options, where.repository))
 
 
-def ci_step(options: Options, repository: RepositoryRecord) -> CiStep:
+def _ci_step(options: Options, repository: RepositoryRecord) -> CiStep:
     """Return what the CI of a repository needs to upload reports."""
     ref = repository.ref
     return CiStep(options.public_url or "https://YOUR-HOST", ref.owner, ref.slug)
@@ -190,4 +190,4 @@ async def read_uploads(runtime: Runtime, where: RepositoryAddresses) -> UploadsP
         )
         for each in found
     )
-    return UploadsPage(rows, ci_step(runtime.options, where.repository))
+    return UploadsPage(rows, _ci_step(runtime.options, where.repository))

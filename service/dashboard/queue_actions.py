@@ -1,4 +1,4 @@
-"""Actions of the pages of a queue and of a pull request: one operation each."""
+"""Actions of the pages of a queue, of a pull request and of a test: one operation each."""
 
 import asyncio
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ async def pause(runtime: Runtime, request: PageRequest) -> None:
     await _set_state(runtime, request, QueueState.PAUSED)
 
 
-async def drain(runtime: Runtime, request: PageRequest) -> None:
+async def _drain(runtime: Runtime, request: PageRequest) -> None:
     """Start no more test runs; what is tested still lands."""
     await _set_state(runtime, request, QueueState.DRAINING)
 
@@ -138,7 +138,7 @@ async def _store_denial(runtime: Runtime, queue: QueueRef, actor: Actor) -> None
     await access.store_denial(runtime, entry, "less than maintain access to every queue")
 
 
-async def remove(runtime: Runtime, request: PageRequest) -> None:
+async def _remove(runtime: Runtime, request: PageRequest) -> None:
     """Take the pull request out of the queue."""
     queue = await _queue(runtime, request)
     await pull_requests.cancel(runtime, queue, request.number, request.visitor.actor)
@@ -178,14 +178,14 @@ async def _queue(runtime: Runtime, request: PageRequest) -> QueueRef:
 
 OF_QUEUE: Mapping[str, Action[PageRequest]] = {
     "pause": Action(PAUSES, pause),
-    "drain": Action(AccessLevel.MAINTAIN, drain),
+    "drain": Action(AccessLevel.MAINTAIN, _drain),
     "resume": Action(AccessLevel.MAINTAIN, resume),
     "release": Action(AccessLevel.ADMIN, release),
 }
 OF_PULL_REQUEST: Mapping[str, Action[PageRequest]] = {
     "remove": Action(
         AccessLevel.WRITE,
-        remove,
+        _remove,
         "Pull request #{number} leaves the queue. Test runs that contain it are stopped, and pull "
         "requests that are tested on top of it are tested again.",
         "Remove from the queue",
@@ -196,7 +196,7 @@ OF_PULL_REQUEST: Mapping[str, Action[PageRequest]] = {
 }
 
 
-async def _put(runtime: Runtime, request: PageRequest) -> None:
+async def _set_override(runtime: Runtime, request: PageRequest) -> None:
     """Set a quarantine override."""
     given = request.read(_Quarantine)
     until = request.now + timedelta(days=int(given.days))
@@ -204,13 +204,13 @@ async def _put(runtime: Runtime, request: PageRequest) -> None:
     await overrides.put(runtime, request.where.repository, asked, request.visitor.actor)
 
 
-async def _end(runtime: Runtime, request: PageRequest) -> None:
+async def _end_override(runtime: Runtime, request: PageRequest) -> None:
     """Remove the quarantine override."""
     asked = OverrideRequest(request.id, Override.UNSPECIFIED)
     await overrides.put(runtime, request.where.repository, asked, request.visitor.actor)
 
 
 OF_TEST: Mapping[str, Action[PageRequest]] = {
-    "quarantine": Action(AccessLevel.WRITE, _put),
-    "end": Action(AccessLevel.WRITE, _end),
+    "quarantine": Action(AccessLevel.WRITE, _set_override),
+    "end": Action(AccessLevel.WRITE, _end_override),
 }

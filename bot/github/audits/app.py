@@ -1,4 +1,4 @@
-"""Audits of the App: its installation, permissions, events, deliveries, clock and limits."""
+"""Audits of the App: installation, permissions, events, deliveries, clock, limits, way to build."""
 
 from collections.abc import Iterator, Mapping
 

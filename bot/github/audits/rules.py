@@ -1,4 +1,7 @@
-"""Audits of the branch and its rules: what keeps the queue from landing, or lets others past it."""
+"""Audits of the branch and its rules: what keeps the queue from landing, or lets others past it.
+
+Those of workflow files say which required checks run on test branches, and how.
+"""
 
 from collections.abc import Iterator, Mapping
 

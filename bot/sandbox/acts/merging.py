@@ -2,6 +2,11 @@
 
 Sources: the provider's "Merge a pull request" and "Merge a branch". The caller holds the
 repository's lock.
+
+By the asynchronous API a pull request lands with all unmerged ones below it in its stack. Sources:
+the provider's "Merge a pull request asynchronously" and "Stacked pull requests". Rules are judged
+when a request runs, and either all of its pull requests land or none. The next member is then based
+on the trunk; its head stays as it is.
 """
 
 import copy

@@ -2,6 +2,9 @@
 
 Every repository gets alice (maintain), bob (write) and carol (read) unless it names its own
 collaborators; dave exists and has no role anywhere.
+
+The example to begin with has two repositories with pull requests. Its CI runs no command:
+`.sandbox/ci.yml` says which tests fail on which files.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""One GraphQL call: its roots, its rights, its errors in the provider's form."""
+"""One GraphQL call: its roots, its rights, its values, its errors in the provider's form."""
 
 import inspect
 import re

@@ -1,7 +1,4 @@
-"""The path of every API call: rights, errors as JSON, headers, paging, the log.
-
-fault_effects.py applies faults.
-"""
+"""The path of every API call: rights, errors as JSON, faults, limits, headers, paging, the log."""
 
 import hashlib
 import json
@@ -59,7 +56,7 @@ class Door:
 
     async def answer(self, request: web.Request, route: Route) -> web.Response:
         """The whole answer to one call of a route."""
-        secret = bearer_of(request)
+        secret = _bearer_of(request)
         try:
             reply = await self._reply(request, route, secret)
         except Refusal as refused:
@@ -67,11 +64,11 @@ class Door:
         return self.respond(request, reply, secret)
 
     async def _reply(self, request: web.Request, route: Route, secret: str | None) -> Reply:
-        version = version_of(request)
+        version = _version_of(request)
         if version not in API_VERSIONS:
             raise refused("version.unknown", version)
         caller = self.credentials.caller_of(secret)
-        body = await body_of(request)
+        body = await _body_of(request)
         params, query = dict(request.match_info), dict(request.query)
         call = Call(self.world, self.credentials, caller, params, query, body)
         if "owner" in call.params and "repo" in call.params:
@@ -120,7 +117,7 @@ class Door:
 
     def respond(self, request: web.Request, reply: Reply, secret: str | None) -> web.Response:
         """The HTTP form of a reply, with the headers that every answer has."""
-        version = version_of(request)
+        version = _version_of(request)
         version = version if version in API_VERSIONS else API_VERSIONS[0]
         headers = {
             "Date": format_datetime(self.world.timeline.callers_now(), usegmt=True),
@@ -182,7 +179,7 @@ class Door:
 
     def _name_of(self, request: web.Request) -> str:
         try:
-            caller = self.credentials.caller_of(bearer_of(request))
+            caller = self.credentials.caller_of(_bearer_of(request))
         except Refusal:
             return "unknown"
         match caller:
@@ -196,13 +193,13 @@ class Door:
                 return "anonymous"
 
 
-def bearer_of(request: web.Request) -> str | None:
+def _bearer_of(request: web.Request) -> str | None:
     """The secret of the Authorization header; None without one."""
     kind, _, secret = request.headers.get("Authorization", "").partition(" ")
     return secret.strip() if kind.lower() in ("bearer", "token") and secret else None
 
 
-async def body_of(request: web.Request) -> Json:
+async def _body_of(request: web.Request) -> Json:
     """The JSON object of the body, empty without one. Raises Refusal(400)."""
     raw = await request.read()
     if not raw.strip():
@@ -223,7 +220,7 @@ async def not_imitated(_: web.Request) -> web.Response:
     return web.json_response(not_found().body(), status=404, headers=headers)
 
 
-def version_of(request: web.Request) -> str:
+def _version_of(request: web.Request) -> str:
     """The version of the REST API that a request asks for."""
     return request.headers.get("X-GitHub-Api-Version", API_VERSIONS[0])
 
@@ -255,7 +252,7 @@ async def before(served: Door, request: web.Request, fault: Fault) -> web.Stream
         case "reset_before":
             return _reset(request)
         case "token_expired":
-            served.credentials.revoke(bearer_of(request) or "")
+            served.credentials.revoke(_bearer_of(request) or "")
             return _refused(401, "Bad credentials")
         case "primary_limit":
             return _primary_limit(world, fault, wait_s)

@@ -1,4 +1,4 @@
-"""Pull requests."""
+"""Pull requests; issues, comments, reactions and labels: a pull request is an issue too."""
 
 from functools import partial
 
@@ -74,7 +74,7 @@ async def _list_files(call: Call) -> Answer:
     return Listing(files, lambda one: git_data.changed_file(pull.repository, one, pull.head_sha))
 
 
-async def list_commits(call: Call) -> Answer:
+async def _list_commits(call: Call) -> Answer:
     """The commits, oldest first, at most COMMITS_MAX."""
     commits = pull_states.commits_of(call.pull)[:COMMITS_MAX]
     return Listing(commits, partial(git_data.commit, call.repository))
@@ -144,7 +144,7 @@ ROUTES = (
     Route("GET", PULL, get_pull, READ),
     Route("PATCH", PULL, _patch_pull, WRITE, role="read"),
     Route("GET", f"{PULL}/files", _list_files, READ),
-    Route("GET", f"{PULL}/commits", list_commits, READ),
+    Route("GET", f"{PULL}/commits", _list_commits, READ),
     Route("PUT", f"{PULL}/merge", merge_pull, ("contents:write",)),
     Route("PUT", f"{PULL}/merge-async", _merge_async, ("contents:write",)),
     Route("GET", f"{PULL}/merge-async/{{uuid}}", _get_async_merge, ("contents:read",)),

@@ -1,4 +1,4 @@
-"""Repositories, branches, protection, rules, contents and comparisons."""
+"""Repositories, branches, protection, rules, contents, comparisons; the git database; merges."""
 
 from functools import partial
 from urllib.parse import quote
@@ -138,14 +138,14 @@ async def _get_contents(call: Call) -> Answer:
     return Reply(listed)
 
 
-async def list_commits(call: Call) -> Answer:
+async def _list_commits(call: Call) -> Answer:
     """The history of `sha`, newest first."""
     repository = call.repository
     tip = call.resolve(call.query.get("sha", repository.default_branch))
     return Listing(repository.git.objects.log(tip.sha), partial(git_data.commit, repository))
 
 
-async def get_commit(call: Call) -> Answer:
+async def _get_commit(call: Call) -> Answer:
     """One commit by sha, branch or ref; 422 for an unknown one."""
     name = call.params["ref"]
     try:
@@ -209,12 +209,12 @@ ROUTES = (
     Route("GET", f"{REPO}/rules/branches/{{branch:.+}}", _rules_for_branch),
     Route("GET", rf"{REPO}/rulesets/{{number:\d+}}", _get_ruleset),
     Route("GET", f"{REPO}/contents/{{path:.*}}", _get_contents, CONTENTS),
-    Route("GET", f"{REPO}/commits", list_commits, CONTENTS),
+    Route("GET", f"{REPO}/commits", _list_commits, CONTENTS),
     Route("GET", f"{REPO}/compare/{{basehead:.+}}", compare, CONTENTS),
 )
 
 # After the routes of checks and statuses: `{ref}` here would swallow their paths.
-LATE_ROUTES = (Route("GET", f"{REPO}/commits/{{ref:.+}}", get_commit, CONTENTS),)
+LATE_ROUTES = (Route("GET", f"{REPO}/commits/{{ref:.+}}", _get_commit, CONTENTS),)
 
 
 async def _get_ref(call: Call) -> Answer:

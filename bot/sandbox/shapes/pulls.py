@@ -1,4 +1,4 @@
-"""Pull requests, reviews, conversations on the code and native stacks as JSON."""
+"""Pull requests, reviews, conversations on the code and native stacks, issues, labels as JSON."""
 
 from collections import Counter
 from urllib.parse import quote

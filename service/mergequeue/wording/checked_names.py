@@ -1,4 +1,4 @@
-"""The required checks of a run in words: one line for each, and one sentence for all.
+"""The required checks of a run in words: one line for each, one sentence for all, and warnings.
 
 Every text about a run that passed uses these, so that none says more than was reported.
 

@@ -1,7 +1,8 @@
 """The conditions that an entry waits for, one text per condition code, and what comes next.
 
-A text is the condition as a clause that is true once it is met; while it is open, what is
-the case instead stands behind it in parentheses. Lists put ✓ or ○ before it.
+A text is the condition as a clause that is true once it is met; while it is open, what is the case
+instead stands behind it in parentheses. Lists put ✓ or ○ before it. Why a risky pull request is
+tested alone first or is not: docs/design/testing.md 11.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,7 @@
-"""The status comment and the failure comment of a pull request (docs/design/comments.md 5)."""
+"""The status comment and the failure comment of a pull request (docs/design/comments.md 5).
+
+Boxes in the status comment and buttons on the check run: section 7 of that page.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

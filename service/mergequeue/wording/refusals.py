@@ -1,4 +1,4 @@
-"""Why a command was refused, and what to do."""
+"""Why a command was refused or cannot be run, and what to do or was probably meant."""
 
 from collections.abc import Callable
 

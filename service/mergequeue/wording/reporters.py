@@ -1,4 +1,7 @@
-"""Sentences about reports that do not count, because another App or account makes the check."""
+"""Sentences about reports that do not count: of another App or account, or skipped.
+
+Skipped checks on test branches: docs/design/skipped-checks.md.
+"""
 
 from collections.abc import Iterable, Sequence
 
