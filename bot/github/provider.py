@@ -14,7 +14,6 @@ from bot.github import (
     chains,
     ci_runs,
     comments,
-    drytest,
     files,
     installations,
     limits,
@@ -384,7 +383,7 @@ class GitHubProvider:
         )
 
     async def start_dry_test(self, request: DryTestRequest) -> DryTest:
-        return await self._once(drytest.start, request.repo, Priority.BUILD, request)
+        return await self._once(testbranches.start_dry_test, request.repo, Priority.BUILD, request)
 
     def budget(self, repo: RepoRef) -> Budget | None:
         pacer = self._github.pacer_of(repo)

@@ -20,7 +20,8 @@ Where to look, from the ground up:
 * A change of the world: `acts/`. A branch moves in `acts/refs.py` and nowhere else, and the move
   changes its pull requests and starts events and CI.
 * A REST route: the table at the end of a file of `rest/`; every call passes `rest/door.py`. The
-  other ways in: `graph/` (GraphQL), `smart_http.py` (git), `control.py` and `pages.py` (people).
+  other ways in: `graph/` (GraphQL), `smart_http.py` (git), `app.py` (the control plane) and
+  `pages.py` (people).
 * What it may begin with: `acts/seeds.py`.
 * `app.py` starts it: `running(SandboxOptions(…))`.
 

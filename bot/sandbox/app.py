@@ -2,13 +2,18 @@
 
 The command line, the demo and tests use `running`. It serves loopback, and refuses requests that
 a foreign web page could make a browser send.
+
+The control plane `/_sandbox/…` is for tests, the demo and people at the keyboard: seeds, acts of
+people, time, faults, deliveries. A malformed request is 400 `{"error"}`. Nothing of it imitates the
+provider.
 """
 
 import asyncio
+import json
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -20,19 +25,19 @@ from aiohttp import web
 from bot.sandbox import artifacts, command, deliver, job_tokens, registration
 from bot.sandbox.acts import actions_by_people, seeds
 from bot.sandbox.auth import Credentials
-from bot.sandbox.control import Control
 from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.faults import Fault, lands_other_tree
 from bot.sandbox.graph import endpoint
 from bot.sandbox.pages import Pages
 from bot.sandbox.records import HOST, App, Json
+from bot.sandbox.refusal import Refusal
 from bot.sandbox.registration import NEW, Registration, SignIn
 from bot.sandbox.rest import actions, apps, pulls, repositories
 from bot.sandbox.rest import door as doors
 from bot.sandbox.rest.call import Route
 from bot.sandbox.rest.door import Door
 from bot.sandbox.smart_http import SmartHttp
-from bot.sandbox.timeline import Clock, ManualClock, RunningClock, Timeline
+from bot.sandbox.timeline import Clock, ManualClock, RunningClock, Timeline, stamp
 from bot.sandbox.world import COMMANDS_AT_ONCE, Courier, Repository, World
 
 BODY_MAX = 256 << 20  # a push may carry this much
@@ -80,6 +85,117 @@ READS = ("GET", "HEAD", "OPTIONS")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+_PREFIX = "/_sandbox"
+
+
+class _Control:
+    """The handlers of the control plane of one world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def routes(self) -> list[web.RouteDef]:
+        """Every route below PREFIX."""
+        return [
+            web.post(f"{_PREFIX}/seed", self._answer(self.seed)),
+            web.post(f"{_PREFIX}/acts", self._answer(self.act)),
+            web.post(f"{_PREFIX}/rules", self._answer(self.rules)),
+            web.post(f"{_PREFIX}/clock", self._answer(self.clock)),
+            web.post(f"{_PREFIX}/settle", self._answer(self.settle)),
+            web.post(f"{_PREFIX}/webhook", self._answer(self.webhook)),
+            web.post(f"{_PREFIX}/faults", self._answer(self.add_fault)),
+            web.get(f"{_PREFIX}/faults", self._answer(self.list_faults)),
+            web.delete(f"{_PREFIX}/faults", self._answer(self.clear_faults)),
+            web.get(f"{_PREFIX}/deliveries", self._answer(self.deliveries)),
+        ]
+
+    def _answer(
+        self, act: Callable[[Json], Awaitable[Json]]
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def answer(request: web.Request) -> web.Response:
+            try:
+                raw = await request.read()
+                value = json.loads(raw) if raw.strip() else {}
+                if not isinstance(value, dict):
+                    raise Refusal(400, "the body is not a JSON object")
+                return web.json_response(await act(value))
+            except Refusal as refused:
+                return web.json_response({"error": refused.message}, status=refused.status)
+            except (ValueError, TypeError, KeyError, AttributeError) as wrong:
+                return web.json_response({"error": f"malformed: {wrong!r}"}, status=400)
+
+        return answer
+
+    async def seed(self, value: Json) -> Json:
+        """People, repositories, files, rules: acts/seeds.py."""
+        return await seeds.seed(self.world, value)
+
+    async def act(self, value: Json) -> Json:
+        """Something a person does: acts/actions_by_people.py."""
+        return await actions_by_people.act(self.world, value)
+
+    async def rules(self, value: Json) -> Json:
+        """Settings and rules of `repo`, as in a seed."""
+        repository = self.world.repository(value["repo"])
+        if repository is None:
+            raise Refusal(400, f"no repository is called {value['repo']!r}")
+        seeds.set_rules(repository, value)
+        return {}
+
+    async def knobs(self, value: Json) -> Json:
+        """Delays of the imitation, by name."""
+        seeds.set_knobs(self.world, value)
+        return asdict(self.world.knobs)
+
+    async def clock(self, value: Json) -> Json:
+        """Move the world's time by `advance_s`, or change its `speed`."""
+        timeline = self.world.timeline
+        if "speed" in value:
+            if not isinstance(timeline.clock, RunningClock):
+                raise Refusal(400, "this clock has no speed: it stands still until moved")
+            timeline.clock.change_speed(float(value["speed"]))
+            timeline.advance(0.0)
+        if "advance_s" in value:
+            timeline.advance(float(value["advance_s"]))
+        return {"now": stamp(timeline.now()), "waiting": timeline.waiting()[:100]}
+
+    async def webhook(self, value: Json) -> Json:
+        """Send deliveries to `url` from now on, as an owner does in the App's settings."""
+        self.world.webhook_url = str(value["url"])
+        return {"url": self.world.webhook_url}
+
+    async def settle(self, value: Json) -> Json:
+        """Move time on until no delivery, CI job or other delay is left."""
+        done = await self.world.timeline.settle()
+        return {"done": done, "now": stamp(self.world.timeline.now()), **value}
+
+    async def add_fault(self, value: Json) -> Json:
+        """One more fault."""
+        made = self.world.faults.add(self.world.new_id(), value)
+        return {"id": made.id}
+
+    async def list_faults(self, _: Json) -> Json:
+        """The faults, with how often each matched and struck."""
+        return {"faults": [asdict(one) for one in self.world.faults.listed]}
+
+    async def clear_faults(self, value: Json) -> Json:
+        """Remove the fault `id`, or all."""
+        self.world.faults.clear(value.get("id"))
+        return {}
+
+    async def deliveries(self, _: Json) -> Json:
+        """Every attempt to deliver a webhook so far, oldest first."""
+        names = ("id", "guid", "event", "action", "redelivery", "status", "payload")
+        listed = [
+            {
+                **{name: getattr(one, name) for name in names},
+                "at": stamp(one.at),
+                "status_code": one.answer_code,
+            }
+            for one in self.world.attempts
+        ]
+        return {"deliveries": listed}
+
 
 class Observer(Protocol):
     """Sees all traffic of a sandbox: calls with their answers, and webhooks."""
@@ -126,7 +242,7 @@ class Sandbox:
 
     world: World
     credentials: Credentials
-    control: Control
+    control: _Control
     url: str
     key_path: Path
 
@@ -207,7 +323,7 @@ async def running(options: SandboxOptions) -> AsyncIterator[Sandbox]:
         observer = options.observer
         world.courier = courier if observer is None else observer.watching(courier)
         credentials = Credentials(world)
-        control = Control(world)
+        control = _Control(world)
         hosts = LOOPBACK if options.host in LOOPBACK else frozenset[str]()
         app = build_app(world, credentials, control, hosts)
         if observer is not None:
@@ -284,7 +400,7 @@ async def _run_in_background(stack: AsyncExitStack, timeline: Timeline) -> None:
 def build_app(
     world: World,
     credentials: Credentials,
-    control: Control,
+    control: _Control,
     hosts: frozenset[str] = frozenset(),
 ) -> web.Application:
     """The whole application of one world; `hosts`: see `guard`."""
