@@ -84,7 +84,8 @@ def migrate(
     """Bring the database's schema up to date; --check and --backup-to work beside `serve`."""
     import asyncio
 
-    from bot import settings, wiring
+    with _loading():
+        from bot import settings, wiring
 
     chosen = settings.read(database_url=database_url, data_dir=data_dir)
     if backup_to is not None:
