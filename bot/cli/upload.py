@@ -1,22 +1,33 @@
 """`upload`, `test`, `validate`: run a command, send its reports, end as quarantine says.
 
-How an upload is made, sent and judged is `bot/uploader`, which CI's action runs alone.
+How an upload is made, sent and judged is `bot/uploader`, which CI's action runs alone. The command
+runs in the same terminal, with the same signals. The name of its test runner is that of a program
+whose exit code is the command's own, so that the service can tell what the code means: what a shell
+line of several commands, a script of `package.json` or `make` ends with is not the runner's.
 """
 
 import glob
 import hashlib
 import os
-from collections.abc import Sequence
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, NamedTuple
 
 import typer
 
-from bot.cli import destination, options, output, running
+from bot.cli import destination, options, output
 from bot.cli.exits import Exit, Failed
-from bot.cli.running import Ended
-from bot.uploader import ci, files, oidc, transport, uploading, verdict
+from bot.uploader import ci, files, transport, uploading, verdict
 from bot.uploader.files import Reports
 from bot.uploader.transport import Clock, Json, Request, RequestFailed, Service
 from bot.uploader.uploading import Content
@@ -47,6 +58,56 @@ Timeout = Annotated[
     str, typer.Option("--timeout", help="How long one attempt to send may take in total.")
 ]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no progress.")]
+
+_RUNNER_MAX = 255
+
+# Words that may precede the program that runs the tests.
+_LAUNCHERS = re.compile(
+    r"bunx|bundle|coverage|dlx|env|exec|node|npx|php|pipenv|poetry|py|python|run|time|uv|uvx"
+    r"|xvfb-run"
+)
+
+# Programs that run scripts of a project by name, unless one of these words follows.
+_OF_SCRIPTS = frozenset({"bun", "npm", "pnpm", "yarn"})
+_OF_PROGRAMS = frozenset({"dlx", "exec", "x"})
+
+_SHELLS = frozenset({"bash", "dash", "sh", "zsh"})
+
+# Anything by which a shell line is more than one plain command.
+_MORE_THAN_ONE = re.compile(r"[;&|<>()`$\n]|^\s*!|\b(?:if|while|for|until|case)\b")
+
+# Programs that do many things: the word after the program tells which.
+_BY_WORD = frozenset({"bazel", "bazelisk", "cargo", "go"})
+_NAMES = {"bazelisk test": "bazel test"}
+
+_PYTEST, _PYTEST_WITH_COVERAGE = "pytest", "pytest-cov"
+_COVERAGE = "--cov"
+_OPTIONS_FILE = ("-c", "--config-file", "--rootdir")
+_PYTEST_FILES = (
+    "pytest.toml",
+    ".pytest.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+)
+_PARENTS_MAX = 20
+
+
+# The file descriptor of standard error.
+_STDERR = 2
+
+# What a shell adds to a signal's number.
+_KILLED = 128
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """The end of a command: its exit code, 128 + signal when it was killed."""
+
+    code: int
+    was_killed: bool
 
 
 class Upload(NamedTuple):
@@ -160,10 +221,10 @@ def check_reports(
 def _run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) -> int:
     """Run the command, upload its reports, print how that ended; return the exit code."""
     started_s = CLOCK.unix_s()
-    ran = Ended(0, was_killed=False)
+    ran = _Ended(0, was_killed=False)
     if command:
         # With --json stdout is for the answer alone.
-        ran = running.run(command, keeps_stdout=as_json)
+        ran = _run(command, keeps_stdout=as_json)
         about_command = _command_metadata(command, ran, started_s)
         wanted = wanted._replace(metadata={**wanted.metadata, **about_command})
     earlier = ci.triggering_run_of(os.environ)
@@ -205,14 +266,14 @@ def _print_record(wanted: Upload, reports: Reports, outcome: Outcome, ending: En
     )
 
 
-def _command_metadata(command: Sequence[str], ran: Ended, started_s: float) -> Json:
+def _command_metadata(command: Sequence[str], ran: _Ended, started_s: float) -> Json:
     """Return the metadata of a command that was run."""
     key = hashlib.sha256("\0".join(command).encode("utf-8", "surrogateescape")).hexdigest()
     ran_at = datetime.fromtimestamp(started_s, UTC)
     return {
         "ran_at": ran_at.isoformat(timespec="milliseconds"),
         "command_exit_code": min(ran.code, verdict.EXIT_CODE_MAX),
-        "runner": running.runner_of(command),
+        "runner": runner_of(command),
         "command_key": key[:COMMAND_KEY_MAX],
     }
 
@@ -222,12 +283,12 @@ def send(wanted: Upload, reports: Reports, outcome: Outcome) -> None:
     from bot.cli.progress import UploadDisplay
 
     token = find_token(wanted)
-    is_given = bool(token) and token == oidc.given_token(os.environ)
+    is_given = bool(token) and token == ci.given_token(os.environ)
     repo = wanted.repository
     named = f"{repo.host}/{repo.slug}" if is_given else ""
     service = Service(wanted.url, token, log, timeout_s=wanted.timeout_s, repository=named)
     # An OIDC token may only upload; the repository's owner is the organization.
-    own = wanted.repository.owner if oidc.is_oidc(token) else ""
+    own = wanted.repository.owner if ci.is_oidc(token) else ""
     org = wanted.org or own or organization_of(service)
     metadata = {**wanted.metadata, "org_url_slug": org}
     content = Content(reports, metadata, wanted.codeowners)
@@ -258,8 +319,8 @@ def find_token(wanted: Upload) -> str:
         return destination.find_token(wanted.token_file)
     except Failed as missing:
         is_given = wanted.token_file is not None or os.environ.get("HEADGATE_TOKEN", "").strip()
-        token = "" if is_given else oidc.given_token(os.environ)
-        token = token if token or is_given else oidc.fetch_token(os.environ, wanted.url)
+        token = "" if is_given else ci.given_token(os.environ)
+        token = token if token or is_given else ci.fetch_token(os.environ, wanted.url)
         if not token:
             raise RequestFailed(missing.what) from missing
         return token
@@ -284,3 +345,116 @@ def read_bytes(path: Path) -> bytes:
 def log(text: str) -> None:
     """Print a line on stderr under our name: the command before has used the same terminal."""
     output.log(f"headgate: {text}")
+
+
+def runner_of(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+    """Return the name of the program that runs the tests: `pytest` of `uv run python -m pytest`.
+
+    pytest that measures coverage is `pytest-cov`, by option or by setting: a missed threshold ends
+    it with the code of a failed test. Empty if there is no such name.
+    """
+    words = list(_unwrapped(command))
+    at, name = _program_in(words)
+    rest = words[at + 1 :]
+    if name in _BY_WORD:
+        name = " ".join((name, *[word for word in rest if not word.startswith(("-", "+"))][:1]))
+        return _NAMES.get(name, name)[:_RUNNER_MAX]
+    given = os.environ if environment is None else environment
+    if name == _PYTEST and _has_coverage(rest, given.get("PYTEST_ADDOPTS", ""), Path.cwd()):
+        return _PYTEST_WITH_COVERAGE
+    return name[:_RUNNER_MAX]
+
+
+def _unwrapped(command: Sequence[str]) -> Sequence[str]:
+    """Return the one plain command that a shell runs, else the words as they are."""
+    is_line = len(command) == 3 and command[1] in ("-c", "-ec", "-lc")
+    if not (is_line and _plain_name(command[0]) in _SHELLS) or _MORE_THAN_ONE.search(command[2]):
+        return command
+    try:
+        return shlex.split(command[2])
+    except ValueError:
+        return command
+
+
+def _program_in(words: Sequence[str]) -> tuple[int, str]:
+    for at, word in enumerate(words):
+        plain = _plain_name(word)
+        is_launcher = _LAUNCHERS.fullmatch(re.sub(r"[\d.]+$", "", plain))
+        if plain in _OF_SCRIPTS and _OF_PROGRAMS & {*words[at + 1 : at + 2]}:
+            continue
+        if plain in _OF_PROGRAMS:
+            continue
+        if plain and not plain.startswith("-") and "=" not in plain and not is_launcher:
+            return at, plain
+    return len(words), ""
+
+
+def _plain_name(word: str) -> str:
+    name = re.split(r"[/\\]", word)[-1].lower()
+    return re.sub(r"\.(?:exe|cmd|bat|phar|m?js|py)$", "", name)
+
+
+def _has_coverage(words: Sequence[str], more: str, folder: Path) -> bool:
+    """Return whether pytest may measure coverage, by its options or a file of settings.
+
+    `words` are its arguments, `more` those of the environment, `folder` is where it starts. Options
+    that are elsewhere than usual count as coverage.
+    """
+    if any(word.startswith(("@", *_OPTIONS_FILE)) or _COVERAGE in word for word in (*words, more)):
+        return True
+    return any(_COVERAGE in _text_of(file) for file in _settings_files(words, folder))
+
+
+def _settings_files(words: Sequence[str], folder: Path) -> Iterator[Path]:
+    """Every file that pytest may read settings from: beside its arguments and above them."""
+    places = (folder / word.partition("::")[0] for word in words if not word.startswith("-"))
+    starts = {folder.resolve(), *(each.resolve() for each in places if each.exists())}
+    folders = {above for each in starts for above in (each, *list(each.parents)[:_PARENTS_MAX])}
+    return (each / name for each in sorted(folders) for name in _PYTEST_FILES)
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _run(command: Sequence[str], *, keeps_stdout: bool = False) -> _Ended:
+    """Run a command to its end. Raises Failed(USAGE) if it cannot be run.
+
+    `keeps_stdout`: the command's stdout goes to stderr, so that stdout has our answer alone.
+
+    A signal that asks this process to end is passed on to the command; the terminal sends it
+    Ctrl-C itself.
+    """
+    if shutil.which(command[0]) is None:
+        raise Failed(
+            Exit.USAGE,
+            f"{command[0]!r} is not a command",
+            "The command follows `--`; quote globs: --junit 'reports/*.xml'",
+        )
+    try:
+        child = subprocess.Popen(command, stdout=_STDERR if keeps_stdout else None)
+    except OSError as failed:
+        raise Failed(Exit.USAGE, f"{command[0]} cannot be run ({failed.strerror})") from failed
+    with _passing_on(child):
+        code = child.wait()
+    return _Ended(_KILLED - code, True) if code < 0 else _Ended(code, False)
+
+
+@contextmanager
+def _passing_on(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Pass signals to end on to the child until the block ends."""
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        if number != signal.SIGINT or not os.isatty(sys.stdin.fileno()):
+            child.send_signal(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, pass_on) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -45,7 +45,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check evidence of landings by git alone. Exit: 0 proved, 1 refuted, 2 cannot tell."""
-    from bot.cli.verifying import documents, judge, report
+    from bot.cli.verifying import documents, judge
 
     repository = Repository(checkout)
     commits = commits_of(repository, commit)
@@ -67,9 +67,9 @@ def verify(
         verdicts.append(judge.Verdict.REFUTED)
     verdict = judge.worst(iter(verdicts))
     if as_json:
-        output.print_json(report.record_of(judged, found.faults, verdict))
+        output.print_json(judge.record_of(judged, found.faults, verdict))
     else:
-        report.show(judged, found.faults)
+        judge.show(judged, found.faults)
     raise typer.Exit(int(verdict))
 
 

@@ -11,8 +11,8 @@ database. `run.py` runs and reports.
 
 * All stories once: `story.py` is what each of sixteen pull requests on five branches changes,
   what must become of it, and which test runs each branch must show. `play.py` submits them.
-* The playground: `ground.py` is one queue and what a visitor does with it, `buttons.py` the
-  stories of its buttons, `playground.py` its page.
+* The playground: `ground.py` is one queue and what a visitor does with it,
+  `playground.py` its page and the stories of its buttons.
 
 Worked example, the branch `release`: #8 to #11 are one batch, which fails. The search tests the
 first two, which pass and land, then the first three: #10 lands. #11 is left, fails once more by

@@ -74,7 +74,7 @@ def prove(bare: Path, branches: Sequence[Branch]) -> tuple[Proof, ...]:
         proof("repository is sound", [("repository", partial(sound, bare))]),
         proof("history is what was reported", each(history)),
         proof("what landed is what was tested", each(trees)),
-        proof("nothing of a failed pull request is reachable", each(unreachable)),
+        proof("nothing of a failed pull request is reachable", each(_unreachable)),
         proof("the tests pass on each branch", each(_tests_pass)),
         proof("no test branch is left", [("repository", partial(_no_branch_left, bare))]),
     )
@@ -145,7 +145,7 @@ def change(bare: Path, commit: str) -> str:
     return git(bare, "diff-tree", "-r", "--raw", "--no-abbrev", f"{commit}^1", commit)
 
 
-def unreachable(bare: Path, branch: Branch) -> str:
+def _unreachable(bare: Path, branch: Branch) -> str:
     """Neither the head nor a changed file of a failed pull request is in the branch."""
     for number, head in branch.failed.items():
         if head not in git(bare, "rev-list", head, f"^{branch.ref}").split():

@@ -72,7 +72,7 @@ async def demo(options: DemoOptions) -> bool:
         print(f"Headgate {VERSION} demo · nothing leaves this machine", file=out, flush=True)
         ports, scenery = options.ports.chosen(), Scenery(seeding.all_stories)
         async with stage.running(folder, ports, options.parts, scenery) as running:
-            print("\n".join(welcome(running)), file=out, flush=True)
+            print("\n".join(_welcome(running)), file=out, flush=True)
             played = Play(Watch(running), clock, tell)
             report = await _play_and_prove(options, played, began)
             print("\n".join(_report_lines(report)), file=out, flush=True)
@@ -158,7 +158,7 @@ def _report_lines(report: Report) -> list[str]:
     ]
 
 
-def welcome(running: Stage) -> list[str]:
+def _welcome(running: Stage) -> list[str]:
     """Return the addresses and what will be played."""
     addresses = running.addresses()
     return [

@@ -38,7 +38,7 @@ async def open_all(
     """Open these pull requests; return their heads by number."""
     heads = {}
     for change in changes:
-        opened = await act(session, sandbox, opening(change, branch))
+        opened = await act(session, sandbox, _opening(change, branch))
         heads[int(str(opened["number"]))] = str(opened["head"])
     return heads
 
@@ -75,7 +75,7 @@ def repository(ci_file: str, branches: Sequence[str]) -> Json:
     return {"repositories": [made], "knobs": dict(KNOBS)}
 
 
-def opening(change: Change, branch: str) -> Json:
+def _opening(change: Change, branch: str) -> Json:
     """Return the act that opens a pull request."""
     return {
         "as": change.author,

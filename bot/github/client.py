@@ -13,10 +13,9 @@ from cachetools import LRUCache
 
 from bot.github import auth, limits, pacing
 from bot.github.caches import Caches
-from bot.github.counts import CallKind
 from bot.github.limits import Limit
 from bot.github.options import GitHubOptions, is_limited, write_spacing_s
-from bot.github.pacing import AnonymousShare, Cost, Outage, Pacer, Priority
+from bot.github.pacing import AnonymousShare, CallKind, Cost, Outage, Pacer, Priority
 from bot.github.reading import Fields, Unreadable
 from bot.github.wire import REDIRECTS, TOTAL_S, Answer, Broken, Exchange, Wire
 from service.clock import Clock

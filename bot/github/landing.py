@@ -2,11 +2,17 @@
 
 Nothing here repeats a landing, repairs the target or judges what landed: commits, parents and
 trees are returned as read, and the service proves them.
+
+The meaning of a refused merge call comes from facts read after it and not from its wording.
+GitHub's sentences change and differ by rule, so a sentence never decides more than the one pull
+request. What holds a whole queue comes from the rules of the branch or from our own rights.
 """
 
+import re
+from dataclasses import dataclass
 from datetime import timedelta
 
-from bot.github import graphql, reading, refs, refusals, stacks
+from bot.github import graphql, limits, reading, refs, stacks
 from bot.github.client import RepositoryClient
 from bot.github.graphql import NO_COMMIT, RefUpdate
 from bot.github.graphql import Trouble as GraphQLTrouble
@@ -15,7 +21,6 @@ from bot.github.notices import Notices
 from bot.github.protection import BranchRules, Protection
 from bot.github.pull_requests import PullRequests
 from bot.github.reading import METHOD_WORDS
-from bot.github.refusals import Evidence
 from service.provider.errors import (
     Gone,
     GoneKind,
@@ -36,6 +41,11 @@ from service.provider.values import (
     Reply,
 )
 from service.vocabulary import (
+    CODE_OWNERS,
+    LAST_PUSH,
+    Blocker,
+    BlockerCode,
+    Mergeability,
     MergeMethod,
     PullRequestState,
     RepoRef,
@@ -55,6 +65,91 @@ REFUSALS = (400, 403, 405, 409, 422, 423)
 DENIALS = frozenset({"FORBIDDEN", "undefinedField"})
 # The beginning of GitHub's words for a mutation that it ended midway: it may be done.
 UNFINISHED = "something went wrong while executing"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The facts that were read after the refusal.
+
+    `pull` has every blocker that its facts show. `merge_state` is GitHub's own summary. `rules`
+    None: they could not be read. `may_write`: our token may change contents and pull requests.
+    """
+
+    status: int
+    message: str
+    head: Sha
+    method: MergeMethod
+    pull: PullRequest
+    merge_state: str
+    has_moved: bool
+    rules: BranchRules | None
+    methods: frozenset[MergeMethod]
+    is_behind: bool
+    is_queued: bool
+    is_unsigned: bool
+    may_write: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """The reason of a refused landing, with the causes that are the pull request's own."""
+
+    code: LandStopCode
+    blockers: tuple[Blocker, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Hint:
+    """The meaning of a part of a sentence (lower case, no backticks) for one pull request."""
+
+    part: str
+    code: LandStopCode
+    blocker: Blocker | None = None
+
+
+_CHECKS = frozenset({BlockerCode.CHECK_MISSING, BlockerCode.CHECK_PENDING})
+_ENDS = {
+    BlockerCode.CLOSED: LandStopCode.CLOSED,
+    BlockerCode.DRAFT: LandStopCode.DRAFT,
+    BlockerCode.CONFLICT: LandStopCode.CONFLICT,
+}
+_BLOCKED = "BLOCKED"
+_WORKFLOW_FILES = Blocker(BlockerCode.OTHER, "workflows")
+
+_REFUSED, _RETRY = LandStopCode.PR_REFUSED, LandStopCode.RETRY
+_CHECKS_MISSING = LandStopCode.CHECKS_MISSING
+
+# Used only where no fact explains the refusal; the first that fits. Each concerns the one pull
+# request. Sentences and sources: tests/github/refusals.toml.
+_HINTS: tuple[_Hint, ...] = (
+    _Hint("stack", _REFUSED, Blocker(BlockerCode.STACKED)),
+    _Hint("is in the merge queue", _REFUSED, Blocker(BlockerCode.PROVIDER_QUEUED)),
+    _Hint("added to a merge queue", _REFUSED, Blocker(BlockerCode.PROVIDER_QUEUED)),
+    _Hint("must be resolved", _REFUSED, Blocker(BlockerCode.CONVERSATIONS_UNRESOLVED)),
+    _Hint("code owner", _REFUSED, Blocker(BlockerCode.REVIEW_REQUIRED, CODE_OWNERS)),
+    _Hint("last pusher", _REFUSED, Blocker(BlockerCode.REVIEW_REQUIRED, LAST_PUSH)),
+    _Hint("approving review", _REFUSED, Blocker(BlockerCode.REVIEW_REQUIRED)),
+    _Hint("requesting changes", _REFUSED, Blocker(BlockerCode.CHANGES_REQUESTED)),
+    _Hint("changes have been requested", _REFUSED, Blocker(BlockerCode.CHANGES_REQUESTED)),
+    _Hint("required status check", _CHECKS_MISSING),
+    _Hint("signatures", _REFUSED, Blocker(BlockerCode.UNSIGNED)),
+    _Hint("deployment", _REFUSED, Blocker(BlockerCode.OTHER, "required_deployments")),
+    _Hint("code scanning", _REFUSED, Blocker(BlockerCode.OTHER, "code_scanning")),
+    _Hint("commit message", _REFUSED, Blocker(BlockerCode.OTHER, "commit_message_pattern")),
+    _Hint("required workflow", _REFUSED, Blocker(BlockerCode.OTHER, "workflows")),
+    _Hint("can't be rebased", LandStopCode.REBASE_DIFFERS),
+    _Hint("is locked", _REFUSED),
+    _Hint("base branch was modified", _RETRY),
+    _Hint("head branch", _RETRY),
+    _Hint("already in progress", _RETRY),
+    _Hint("merge request already exists", _RETRY),
+    _Hint("has not yet completed", _RETRY),
+    _Hint("merge conflict", _RETRY),
+    _Hint("not mergeable", _RETRY),
+    _Hint("is closed", _RETRY),
+    _Hint("still a draft", _RETRY),
+)
+_NAMED = re.compile(r'required status check "(?P<name>.*)" (?P<rest>is|was)', re.IGNORECASE)
 
 
 def advance_stop_of(trouble: GraphQLTrouble) -> LandStopCode:
@@ -238,7 +333,7 @@ class Landing:
             # Nothing landed, and nothing is known of why: ask again.
             unread = quoted(f"GitHub does not answer why it refused: {answer.message}")
             return LandStop(LandStopCode.UNAVAILABLE, unread, answer.request_id)
-        found = refusals.judged(evidence)
+        found = judged(evidence)
         return LandStop(found.code, words, answer.request_id, found.blockers, evidence.pull)
 
     async def _evidence(
@@ -376,3 +471,92 @@ async def _may_write(client: RepositoryClient) -> bool:
     client.github.tokens.drop(client.repo)
     granted = (await client.github.tokens.of(client.repo)).permissions
     return all(granted.get(name) == "write" for name in WRITES)
+
+
+def judged(evidence: Evidence) -> _Finding:
+    """Return why GitHub refused: the pull request's facts first, then rules, then the sentence."""
+    return (
+        _by_the_pull_request(evidence)
+        or _by_the_branch(evidence)
+        or _by_our_rights(evidence)
+        or _by_the_sentence(evidence)
+    )
+
+
+def _by_the_pull_request(evidence: Evidence) -> _Finding | None:
+    pull = evidence.pull
+    if pull.state is not PullRequestState.OPEN:
+        return _Finding(LandStopCode.CLOSED)
+    if pull.head_sha != evidence.head:
+        return _Finding(LandStopCode.HEAD_CHANGED)
+    if pull.draft:
+        return _Finding(LandStopCode.DRAFT)
+    if evidence.has_moved:
+        return _Finding(LandStopCode.BASE_MOVED)
+    if pull.mergeability is Mergeability.NOT_MERGEABLE:
+        return _Finding(LandStopCode.CONFLICT)
+    own = _own_causes(evidence)
+    if any(each == _WORKFLOW_FILES for each in own):
+        return _Finding(LandStopCode.WORKFLOWS, own)
+    if own:
+        only_checks = all(each.code in _CHECKS for each in own)
+        return _Finding(_CHECKS_MISSING if only_checks else _REFUSED, own)
+    if pull.mergeability is Mergeability.IN_PROGRESS:
+        return _Finding(_RETRY)
+    return None
+
+
+def _own_causes(evidence: Evidence) -> tuple[Blocker, ...]:
+    found = [each for each in evidence.pull.blockers if each.code not in _ENDS]
+    if evidence.is_queued:
+        found.append(Blocker(BlockerCode.PROVIDER_QUEUED))
+    if evidence.is_unsigned:
+        found.append(Blocker(BlockerCode.UNSIGNED))
+    return tuple(found)
+
+
+def _by_the_branch(evidence: Evidence) -> _Finding | None:
+    """Return the setting of the branch that excludes every landing."""
+    rules = evidence.rules
+    if evidence.method not in evidence.methods:
+        return _Finding(LandStopCode.METHOD_DENIED)
+    if rules is None:
+        return None
+    allowed = rules.known.merge_methods
+    if allowed is not None and evidence.method not in allowed:
+        return _Finding(LandStopCode.METHOD_DENIED)
+    if rules.has_queue:
+        return _Finding(LandStopCode.PROVIDER_QUEUE)
+    if rules.is_closed:
+        return _Finding(LandStopCode.RULE_DENIED)
+    if rules.is_strict and evidence.is_behind:
+        return _Finding(LandStopCode.STRICT)
+    return None
+
+
+def _by_our_rights(evidence: Evidence) -> _Finding | None:
+    return None if evidence.may_write else _Finding(LandStopCode.NOT_PERMITTED)
+
+
+def _by_the_sentence(evidence: Evidence) -> _Finding:
+    """Return what the sentence suggests, if no fact explains the refusal."""
+    words = evidence.message.lower().replace("\u2019", "'").replace("`", "")
+    if evidence.status == 403 and limits.is_about_workflows(words):
+        return _Finding(LandStopCode.WORKFLOWS)
+    if evidence.status == 423:
+        return _Finding(_RETRY)
+    hint = next((hint for hint in _HINTS if hint.part in words), None)
+    if hint is not None:
+        blockers = () if hint.blocker is None else (hint.blocker,)
+        return _Finding(hint.code, blockers or _named_check(evidence.message))
+    if evidence.merge_state != _BLOCKED:
+        return _Finding(LandStopCode.OTHER)
+    unseen = () if evidence.rules is None else evidence.rules.unseen
+    return _Finding(_REFUSED, tuple(Blocker(BlockerCode.OTHER, name) for name in unseen))
+
+
+def _named_check(message: str) -> tuple[Blocker, ...]:
+    found = _NAMED.search(message)
+    if found is None:
+        return ()
+    return (Blocker(BlockerCode.CHECK_MISSING, found["name"]),)

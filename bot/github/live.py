@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from bot.github import drytest, graphql, reading, refs
+from bot.github import graphql, reading, refs, testbranches
 from bot.github.client import RepositoryClient
 from bot.github.reading import Fields
 from service.provider.audits import DryTestRequest, Finding, error, fine, note, warning
@@ -37,7 +37,7 @@ class Scratch:
 
     async def commit(self) -> Sha:
         """Make an empty commit on the target's tip."""
-        return await drytest.empty_commit(self.client, self.tip, f"{MESSAGE} ({self.uid})")
+        return await testbranches.empty_commit(self.client, self.tip, f"{MESSAGE} ({self.uid})")
 
     async def branch(self, kind: str, sha: Sha) -> str:
         """Make a branch, which is deleted at the end."""
@@ -162,7 +162,7 @@ async def _draft_closes(scratch: Scratch) -> Finding:
     """Deleting a test branch closes its draft; a comment needs no more rights than we have."""
     client, sha = scratch.client, await scratch.commit()
     branch = await scratch.branch("merge", sha)
-    number = await drytest.open_draft(
+    number = await testbranches.open_draft(
         client,
         DryTestRequest(
             repo=client.repo,

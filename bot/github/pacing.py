@@ -14,14 +14,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from math import inf
 
 from cachetools import LRUCache
 from gidgethub.sansio import RateLimit
 
 from bot.github import limits
-from bot.github.counts import CallKind, Counts
 from bot.github.limits import Limit
 from service.clock import Clock
 from service.provider.budget import Budget, LimitName, LimitUse, Pressure
@@ -57,6 +56,66 @@ REPOSITORY_SHARE = 0.02  # for one repository, so that one under attack leaves r
 MINUTE_S, WINDOW_S = 60.0, 3600.0
 LEFT_ASSUMED = 5000  # the smallest limit of an installation, also for a host without limits
 KEYS_MAX = 10_000
+
+_MINUTE_S, _HOUR_S = 60.0, 3600.0
+_REPOSITORIES_MAX = 10_000
+
+
+class CallKind(StrEnum):
+    """The kind of a call by GitHub's limits (docs/design/limits.md 8)."""
+
+    READ = "read"
+    FREE_READ = "free_read"
+    QUERY = "query"
+    WRITE = "write"
+    CONTENT = "content"
+    PUSH = "push"
+
+
+class _Counts:
+    """The number of calls of each kind an installation made, and of pull requests it landed."""
+
+    def __init__(self, clock: Clock, telemetry: Meter) -> None:
+        self._clock = clock
+        self._telemetry = telemetry
+        self._calls: dict[CallKind, deque[float]] = {kind: deque() for kind in CallKind}
+        self._landed: deque[float] = deque()
+        self._pushes: LRUCache[str, deque[float]] = LRUCache(_REPOSITORIES_MAX)
+
+    def add(self, kind: CallKind) -> None:
+        """Count one call."""
+        self._within(self._calls[kind], _HOUR_S)
+        self._calls[kind].append(self._clock.monotonic_s())
+        self._telemetry.count("headgate_provider_calls_total", kind.value)
+
+    def add_push(self, repo: str) -> None:
+        """Count one push by git."""
+        self.add(CallKind.PUSH)
+        self._pushes.setdefault(repo, deque()).append(self._clock.monotonic_s())
+
+    def add_landed(self, pull_requests: int) -> None:
+        """Count landed pull requests."""
+        for _ in range(pull_requests):
+            self._landed.append(self._clock.monotonic_s())
+            self._telemetry.count("headgate_provider_landed_total")
+
+    def of_hour(self) -> Mapping[str, int]:
+        """Return the calls of the last hour by kind."""
+        return {kind.value: self._within(calls, _HOUR_S) for kind, calls in self._calls.items()}
+
+    def landed_of_hour(self) -> int:
+        """Return the pull requests landed in the last hour."""
+        return self._within(self._landed, _HOUR_S)
+
+    def pushes(self, repo: str) -> int:
+        """Return the pushes to a repository in the last minute."""
+        return self._within(self._pushes.get(repo, deque()), _MINUTE_S)
+
+    def _within(self, times: deque[float], span_s: float) -> int:
+        since_s = self._clock.monotonic_s() - span_s
+        while times and times[0] <= since_s:
+            times.popleft()
+        return len(times)
 
 
 class Priority(IntEnum):
@@ -155,7 +214,7 @@ class Pacer:
         self._strikes = 0
         self._rate_limits: dict[str, RateLimit] = {}
         self._changed = asyncio.Event()
-        self.counts = Counts(clock, telemetry)
+        self.counts = _Counts(clock, telemetry)
 
     @asynccontextmanager
     async def turn(self, cost: Cost) -> AsyncIterator[None]:

@@ -11,15 +11,7 @@ from cachetools import LRUCache
 
 from bot.github import graphql, refs
 from bot.github.client import RepositoryClient
-from bot.github.rules import (
-    Classic,
-    Rule,
-    branch_checks_of,
-    can_bypass,
-    classic_checks_of,
-    protection_of,
-    rule_of,
-)
+from bot.github.reading import METHOD_WORDS, Fields
 from bot.github.wire import Answer
 from service.clock import Clock
 from service.provider.errors import (
@@ -84,6 +76,42 @@ PROTECTING = frozenset(
     {"deletion", "update", "pull_request", "required_status_checks", "merge_queue"}
 )
 
+# Values of `current_user_can_bypass` with which our merge calls bypass the ruleset.
+_BYPASSES = frozenset({"always", "pull_requests_only", "exempt"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of a branch, with the parameters we read; `ruleset` is the id of its ruleset."""
+
+    type: str
+    checks: tuple[RequiredName, ...]
+    methods: frozenset[MergeMethod] | None
+    needs_resolved_threads: bool
+    needs_code_owners: bool = False
+    needs_last_push: bool = False
+    needs_approvals: bool = False
+    dismisses_stale: bool = False
+    is_strict: bool = False
+    ruleset: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Classic:
+    """Classic protection of a branch; `pushers` are Apps by slug, None: everyone may push."""
+
+    checks: tuple[RequiredName, ...] = ()
+    is_strict: bool = False
+    needs_resolved_threads: bool = False
+    needs_code_owners: bool = False
+    needs_last_push: bool = False
+    needs_approvals: bool = False
+    dismisses_stale: bool = False
+    needs_signatures: bool = False
+    is_linear: bool = False
+    is_locked: bool = False
+    pushers: tuple[str, ...] | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class BranchRules:
@@ -115,7 +143,7 @@ class Read:
 
     rules: tuple[Rule, ...]
     binding: tuple[Rule, ...]
-    classic: Classic
+    classic: _Classic
     has_queue: bool
     is_shut_out: bool
 
@@ -248,12 +276,12 @@ class Protection:
         self._queues[key] = (now_s, known)
         return known
 
-    async def _classic(self, client: RepositoryClient, branch: str) -> Classic:
+    async def _classic(self, client: RepositoryClient, branch: str) -> _Classic:
         key, now_s = (_key(client.repo), branch), self._clock.monotonic_s()
         if now_s - self._unprotected.get(key, LONG_AGO_S) < KEPT_S:
-            return Classic()
+            return _Classic()
         classic = await _classic(client, branch)
-        if classic == Classic():
+        if classic == _Classic():
             self._unprotected[key] = now_s
         return classic
 
@@ -319,7 +347,7 @@ async def _rulesets(client: RepositoryClient, branch: str) -> tuple[Rule, ...]:
         raise
     if not complete:
         raise Unavailable("GitHub lists more rules than we read.", client.clock.now())
-    return tuple(rule_of(each) for each in listed)
+    return tuple(_rule_of(each) for each in listed)
 
 
 async def _bypassed(client: RepositoryClient, rules: Iterable[Rule]) -> frozenset[str]:
@@ -327,32 +355,32 @@ async def _bypassed(client: RepositoryClient, rules: Iterable[Rule]) -> frozense
     found = set()
     for number in sorted({rule.ruleset for rule in rules if rule.ruleset is not None}):
         answer = await client.get(f"/rulesets/{number}", expects=(403, 404), is_kept=True)
-        if answer.status == 200 and can_bypass(answer.fields):
+        if answer.status == 200 and _can_bypass(answer.fields):
             found.add(number)
     return frozenset(found)
 
 
-async def _classic(client: RepositoryClient, branch: str) -> Classic:
+async def _classic(client: RepositoryClient, branch: str) -> _Classic:
     tail = f"/branches/{refs.branch_path(branch)}/protection"
     answer = await client.get(tail, expects=(403, 404), is_kept=True)
     words = answer.message.lower()
     if answer.status == 200:
-        return protection_of(answer.fields)
+        return _protection_of(answer.fields)
     if NOT_IN_PLAN in words or (answer.status == 404 and NOT_PROTECTED in words):
-        return Classic()
+        return _Classic()
     return await _required_checks(client, branch)
 
 
-async def _required_checks(client: RepositoryClient, branch: str) -> Classic:
+async def _required_checks(client: RepositoryClient, branch: str) -> _Classic:
     """At least the required checks, where the whole protection cannot be read."""
     tail = f"/branches/{refs.branch_path(branch)}/protection/required_status_checks"
     answer = await client.get(tail, expects=(403, 404), is_kept=True)
     if answer.status == 404 or NOT_IN_PLAN in answer.message.lower():
-        return Classic()
+        return _Classic()
     if answer.status == 403:
-        return Classic(checks=await _classic_from_branch(client, branch, answer))
-    checks = classic_checks_of(answer.fields)
-    return Classic(checks=checks, is_strict=bool(checks) and answer.fields.flag("strict"))
+        return _Classic(checks=await _classic_from_branch(client, branch, answer))
+    checks = _classic_checks_of(answer.fields)
+    return _Classic(checks=checks, is_strict=bool(checks) and answer.fields.flag("strict"))
 
 
 async def _classic_from_branch(
@@ -361,7 +389,7 @@ async def _classic_from_branch(
     """The branch itself shows its required checks to some who may not read its protection."""
     answer = await client.get(f"/branches/{refs.branch_path(branch)}", expects=(404,), is_kept=True)
     if answer.status == 200:
-        found = branch_checks_of(answer.fields)
+        found = _branch_checks_of(answer.fields)
         if found is not None:
             return found
     raise NotPermitted(
@@ -369,14 +397,14 @@ async def _classic_from_branch(
     )
 
 
-async def _is_shut_out(client: RepositoryClient, classic: Classic) -> bool:
+async def _is_shut_out(client: RepositoryClient, classic: _Classic) -> bool:
     """Return whether classic protection lets only others push and merge, or nobody."""
     if classic.pushers is None:
         return classic.is_locked
     return classic.is_locked or await client.github.slug() not in classic.pushers
 
 
-def _names(rules: Iterable[Rule], classic: Classic) -> tuple[RequiredName, ...]:
+def _names(rules: Iterable[Rule], classic: _Classic) -> tuple[RequiredName, ...]:
     pinned = [check for rule in rules for check in rule.checks]
     return tuple(dict.fromkeys([*pinned, *classic.checks]))
 
@@ -395,3 +423,90 @@ def _methods(read: Read, needs_signatures: bool) -> frozenset[MergeMethod] | Non
 
 def _key(repo: RepoRef) -> str:
     return repo.slug.lower()
+
+
+def _rule_of(answer: Fields) -> Rule:
+    """Return one rule of `/rules/branches/{branch}`."""
+    parameters = answer.inner_or_none("parameters") or Fields({})
+    methods = parameters.members("allowed_merge_methods")
+    return Rule(
+        type=answer.text("type"),
+        checks=tuple(
+            RequiredName(each.text("context"), each.id_or_none("integration_id"))
+            for each in parameters.each("required_status_checks")
+        ),
+        methods=_merge_methods(methods) if methods else None,
+        needs_resolved_threads=parameters.flag("required_review_thread_resolution"),
+        needs_code_owners=parameters.flag("require_code_owner_review"),
+        needs_last_push=parameters.flag("require_last_push_approval"),
+        needs_approvals=_count(parameters) > 0,
+        dismisses_stale=parameters.flag("dismiss_stale_reviews_on_push"),
+        is_strict=parameters.flag("strict_required_status_checks_policy"),
+        ruleset=answer.id_or_none("ruleset_id"),
+    )
+
+
+def _count(reviews: Fields) -> int:
+    return int(reviews.id_or_none("required_approving_review_count") or 0)
+
+
+def _merge_methods(words: list[object]) -> frozenset[MergeMethod]:
+    return frozenset(method for method, word in METHOD_WORDS.items() if word in words)
+
+
+def _protection_of(answer: Fields) -> _Classic:
+    """Return classic protection as one value."""
+    checks = answer.inner_or_none("required_status_checks") or Fields({})
+    reviews = answer.inner_or_none("required_pull_request_reviews") or Fields({})
+    pushers = answer.inner_or_none("restrictions")
+    listed = _classic_checks_of(checks)
+    return _Classic(
+        checks=listed,
+        is_strict=bool(listed) and checks.flag("strict"),
+        needs_resolved_threads=_is_on(answer, "required_conversation_resolution"),
+        needs_code_owners=reviews.flag("require_code_owner_reviews"),
+        needs_last_push=reviews.flag("require_last_push_approval"),
+        needs_approvals=_count(reviews) > 0,
+        dismisses_stale=reviews.flag("dismiss_stale_reviews"),
+        needs_signatures=_is_on(answer, "required_signatures"),
+        is_linear=_is_on(answer, "required_linear_history"),
+        is_locked=_is_on(answer, "lock_branch"),
+        pushers=None
+        if pushers is None
+        else tuple(app.text("slug") for app in pushers.each("apps")),
+    )
+
+
+def _is_on(answer: Fields, name: str) -> bool:
+    setting = answer.inner_or_none(name)
+    return setting is not None and setting.flag("enabled")
+
+
+def _classic_checks_of(answer: Fields) -> tuple[RequiredName, ...]:
+    """Return the required checks of classic protection; an App of null or -1 means any."""
+    listed = answer.each("checks")
+    if not listed:
+        names = answer.members("contexts")
+        return tuple(RequiredName(name) for name in names if isinstance(name, str))
+    return tuple(
+        RequiredName(each.text("context"), _pin(each.id_or_none("app_id"))) for each in listed
+    )
+
+
+def _pin(app_id: str | None) -> str | None:
+    return None if app_id in (None, "-1") else app_id
+
+
+def _branch_checks_of(answer: Fields) -> tuple[RequiredName, ...] | None:
+    """Return the same from a branch; None if it is protected and does not say how."""
+    protection = answer.inner_or_none("protection")
+    checks = None if protection is None else protection.inner_or_none("required_status_checks")
+    if checks is not None:
+        return _classic_checks_of(checks)
+    return None if answer.flag("protected", default=True) else ()
+
+
+def _can_bypass(answer: Fields) -> bool | None:
+    """Return whether our merge calls may bypass a ruleset; None if the answer does not say."""
+    word = answer.text_or("current_user_can_bypass", None)
+    return None if word is None else word in _BYPASSES

@@ -14,15 +14,14 @@ from bot.github import (
     chains,
     ci_runs,
     comments,
-    drytest,
     files,
     installations,
     limits,
     people,
     refs,
+    testbranches,
     tickets,
     translate,
-    vehicles,
     workflows,
 )
 from bot.github.artifacts import Artifacts
@@ -242,10 +241,10 @@ class GitHubProvider:
         await self._repeatable(self._builder.discard, repo, Priority.BUILD, branch)
 
     async def restore(self, repo: RepoRef, branch: str, sha: Sha) -> None:
-        await self._repeatable(vehicles.restore, repo, Priority.BUILD, branch, sha)
+        await self._repeatable(testbranches.restore, repo, Priority.BUILD, branch, sha)
 
     async def vehicles(self, repo: RepoRef) -> Sequence[VehicleRef]:
-        return await self._repeatable(vehicles.vehicles, repo, Priority.SWEEP)
+        return await self._repeatable(testbranches.vehicles, repo, Priority.SWEEP)
 
     async def merge(self, request: MergeRequest) -> Merged | LandStop:
         done = await self._once(self._landing.merge, request.repo, Priority.LANDING, request)
@@ -384,7 +383,7 @@ class GitHubProvider:
         )
 
     async def start_dry_test(self, request: DryTestRequest) -> DryTest:
-        return await self._once(drytest.start, request.repo, Priority.BUILD, request)
+        return await self._once(testbranches.start_dry_test, request.repo, Priority.BUILD, request)
 
     def budget(self, repo: RepoRef) -> Budget | None:
         pacer = self._github.pacer_of(repo)

@@ -1,17 +1,20 @@
 """Test branches: built on a scratch branch, published at once, shown to CI.
 
 CI never sees the scratch branch. A build reads back whatever is already on our branches and
-continues from there, so that it can be repeated after any crash.
+continues from there, so that it can be repeated after any crash. Test branches that exist are
+listed, deleted and put back, with their draft pull requests. A dry test is a test branch that
+changes nothing: one empty commit on the target's tip.
 """
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from bot.github import limits, protection, reading, refs, vehicles
+from bot.github import limits, protection, reading, refs
 from bot.github.client import RepositoryClient
 from bot.github.own_branches import OwnBranches, Prefixes, is_line
 from bot.github.pull_requests import PullRequests
 from bot.github.wire import Answer
+from service.provider.audits import DryTest, DryTestRequest
 from service.provider.errors import (
     Gone,
     GoneKind,
@@ -31,6 +34,7 @@ from service.provider.values import (
     NothingToMerge,
     Prefix,
     Vehicle,
+    VehicleRef,
 )
 from service.vocabulary import Mergeability, MergeMethod, Sha
 
@@ -395,7 +399,7 @@ class Build:
         return None
 
     async def _open_draft(self, answer: Answer) -> Draft:
-        for number, _, url in await vehicles.pulls_of(self.client, self.request.branch, "open"):
+        for number, _, url in await _pulls_of(self.client, self.request.branch, "open"):
             return number, url
         raise Unavailable(answer.message, self.client.clock.now() + timedelta(seconds=1))
 
@@ -432,3 +436,102 @@ class Build:
 
 def _head_gone(step: BuildStep) -> Gone:
     return Gone(f"The head of {step.number} is gone.", GoneKind.PULL_REQUEST)
+
+
+async def discard(client: RepositoryClient, branch: str) -> None:
+    """Delete the branch, which closes its draft pull request; does nothing without a branch."""
+    await refs.retry_unknown(client, lambda: _discard(client, branch))
+
+
+async def restore(client: RepositoryClient, branch: str, sha: Sha) -> None:
+    """Create the branch again and reopen its draft; raises Refused(NAME_TAKEN)."""
+    await refs.retry_unknown(client, lambda: _restore(client, branch, sha))
+
+
+async def vehicles(client: RepositoryClient) -> tuple[VehicleRef, ...]:
+    """Return every branch under our prefix."""
+    listed, _ = await client.listed(f"/git/matching-refs/{refs.head_path(refs.PREFIX)}")
+    named = [reading.ref_of(each) for each in listed]
+    return tuple(VehicleRef(name.removeprefix(refs.HEADS), sha) for name, sha in named)
+
+
+async def _discard(client: RepositoryClient, branch: str) -> None:
+    if await refs.delete_branch(client, branch):
+        return
+    # Gone before: then GitHub closed the draft as well, unless the deletion was not ours.
+    for number, _, _ in await _pulls_of(client, branch, "open"):
+        await _set_state(client, number, "closed")
+
+
+async def _restore(client: RepositoryClient, branch: str, sha: Sha) -> None:
+    is_created = await refs.create_branch(client, branch, sha)
+    if not is_created and await refs.read_head(client, branch) != sha:
+        raise Refused(f"{branch} points elsewhere.", RefusedCode.NAME_TAKEN)
+    if await _pulls_of(client, branch, "open"):
+        return
+    for number, head, _ in (await _pulls_of(client, branch, "closed"))[:1]:
+        if head == sha:
+            await _set_state(client, number, "open")
+
+
+async def _pulls_of(
+    client: RepositoryClient, branch: str, state: str
+) -> list[tuple[int, Sha, str]]:
+    """Return the pull requests with this branch of ours as head, newest first."""
+    return [reading.pull_ref_of(each) for each in await refs.pulls_from(client, branch, state)]
+
+
+async def _set_state(client: RepositoryClient, number: int, state: str) -> None:
+    """Close or reopen a pull request; GitHub refuses to reopen a merged one, which is fine."""
+    await client.create("PATCH", f"/pulls/{number}", {"state": state}, expects=(422,))
+
+
+async def start_dry_test(client: RepositoryClient, request: DryTestRequest) -> DryTest:
+    """Make the branch and open its draft pull request, where test branches are drafts.
+
+    Raises Refused, and removes the branch if its draft is refused for another reason than that
+    the repository has none.
+    """
+    sha = await empty_commit(client, request.tip, request.message)
+    if not await refs.create_branch(client, request.branch, sha):
+        raise Refused(f"{request.branch} exists.", RefusedCode.NAME_TAKEN)
+    if request.vehicle is Vehicle.PUSH:
+        return DryTest(request.branch, sha)
+    try:
+        await open_draft(client, request)
+    except Refused as refused:
+        if refused.code is not RefusedCode.DRAFT_NOT_SUPPORTED:
+            await refs.delete_branch(client, request.branch)
+            raise
+        return DryTest(request.branch, sha, refused.message)
+    return DryTest(request.branch, sha)
+
+
+async def empty_commit(client: RepositoryClient, parent: Sha, message: str) -> Sha:
+    """Make a commit that changes nothing, on no branch. Raises Gone for an unknown parent."""
+    base = await refs.read_commit(client, parent)
+    if base is None:
+        raise Gone(f"Commit {parent} is gone.", GoneKind.BRANCH)
+    body = {"message": message, "tree": base.tree, "parents": [base.sha]}
+    made = await client.send("POST", "/git/commits", body)
+    return Sha(made.fields.text("sha"))
+
+
+async def open_draft(client: RepositoryClient, request: DryTestRequest) -> int:
+    """Open the draft pull request of a branch that was just made; its number. Raises Refused."""
+    body = {
+        "title": request.title,
+        "body": request.body,
+        "head": request.branch,
+        "base": request.target,
+        "draft": True,
+    }
+    for wait_s in limits.YOUNG_WAITS_S:
+        answer = await client.create("POST", "/pulls", body, expects=(422,))
+        if answer.status < 300:
+            return reading.pull_ref_of(answer.fields)[0]
+        if "head invalid" not in answer.message.lower():
+            break
+        # Our branch may not be visible yet where pull requests are made.
+        await client.clock.sleep(wait_s)
+    raise client.github.error_of(answer, "/pulls")

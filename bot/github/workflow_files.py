@@ -1,17 +1,19 @@
-"""Workflow files to values, as far as they concern test branches. Runs in a parser process.
+"""Workflow files to values: what their jobs do on test branches. Runs in a parser process.
 
 A file is a stranger's text: any writer of a repository can land it. It is read by the reader of
 `service/repofile` under rules that allow aliases, as GitHub Actions does since 2025.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.github import conditions, workflow_jobs
-from bot.github.workflow_jobs import WorkflowJob
+from bot.github import conditions
+from bot.github.conditions import Names
 from service.repofile import document
 from service.repofile.document import Rules, Unreadable
+from service.vocabulary import ELSEWHERE
 
 # GitHub's own reader nests no deeper.
 RULES = Rules(depth_max=50, has_aliases=True)
@@ -24,6 +26,38 @@ SKIPS_DRAFTS = re.compile(
 PATH_FILTERS = frozenset({"paths", "paths-ignore"})
 PATTERN_CHARS_MAX = 255
 PARTS = re.compile(r"(\*\*|\*|\[[^\]]*\]|\\.|.)([?+]?)", re.DOTALL)
+
+# How other queues start CI, by their own documentation; the first that a text contains counts.
+_OTHER_QUEUES: Sequence[tuple[re.Pattern[str], str]] = tuple(
+    (re.compile(pattern), place)
+    for pattern, place in (
+        (r"merge_group", "merge_group"),
+        (r"gh-readonly-queue", "gh-readonly-queue/**"),
+        (r"mergify/merge-queue", "mergify/merge-queue/**"),
+        (r"trunk-merge", "trunk-merge/**"),
+        (r"gtmq_", "gtmq_**"),
+        (r"(?:^|['/])staging(?:'|$)", "staging"),
+        (r"(?:^|['/])trying(?:'|$)", "trying"),
+    )
+)
+_PREPARES = re.compile(r"actions/(?:checkout|cache|setup-[\w-]+|download-artifact)(?:/[\w-]+)?@")
+_DOES_NOTHING = re.compile(r"(?:(?:echo|printf)\b[^|;&>]*|true|:|exit 0|)")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowJob:
+    """A job on test branches; events are `push` and `pull_request`.
+
+    `left_out`: the events on which its condition, or that of a job that it needs, is false.
+    `empty`: those on which it runs, but none of its steps that do something. `place`: where it runs
+    instead, a trigger or branches, or ELSEWHERE. `is_dummy`: none of its steps ever does anything.
+    """
+
+    name: str
+    left_out: frozenset[str] = frozenset()
+    empty: frozenset[str] = frozenset()
+    place: str = ""
+    is_dummy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +142,7 @@ def _each_job(jobs: object, target: str) -> Iterator[WorkflowJob]:
         "push": conditions.on_push(PROBE),
         "pull_request": conditions.on_draft(PROBE, target),
     }
-    return workflow_jobs.jobs_of(bodies, shown, seen)
+    return _jobs_of(bodies, shown, seen)
 
 
 def _elsewhere(events: Mapping[str, Mapping[str, object]]) -> str:
@@ -116,7 +150,7 @@ def _elsewhere(events: Mapping[str, Mapping[str, object]]) -> str:
     if "merge_group" in events:
         return "merge_group"
     patterns = _words(events.get("push", {}).get("branches"))
-    return next(filter(None, map(workflow_jobs.place_in, patterns)), "")
+    return next(filter(None, map(_place_in, patterns)), "")
 
 
 def _job_names(jobs: object) -> Iterator[str]:
@@ -243,3 +277,89 @@ def _guarded_jobs(jobs: object) -> Iterator[str]:
         condition = job.get("if") if isinstance(job, Mapping) else None
         if isinstance(condition, str) and SKIPS_DRAFTS.search(condition):
             yield name
+
+
+def _place_in(text: object) -> str:
+    """Return the other queue that a condition or branch pattern names; empty if it names none."""
+    words = text if isinstance(text, str) else ""
+    return next((place for pattern, place in _OTHER_QUEUES if pattern.search(words)), "")
+
+
+def _jobs_of(
+    jobs: Mapping[str, Mapping[str, object]], shown: Mapping[str, str], seen: Mapping[str, Names]
+) -> Iterator[WorkflowJob]:
+    """Yield the jobs of a workflow; `shown` has the names they report under, `seen` is by event."""
+    places: dict[str, str] = {}
+    left_out: dict[str, set[str]] = {name: set() for name in jobs}
+    for event, names in seen.items():
+        for name in _left_out(jobs, names, places):
+            left_out[name].add(event)
+    for name, job in jobs.items():
+        steps = _steps(job)
+        empty = [event for event, names in seen.items() if _is_empty(steps, names)]
+        place = places.get(name, "")
+        if empty and not place:
+            hints = (_place_in(step.get("if")) for step in steps)
+            place = next(filter(None, hints), ELSEWHERE)
+        yield WorkflowJob(
+            name=shown[name],
+            left_out=frozenset(left_out[name]),
+            empty=frozenset(empty) - left_out[name],
+            place=place,
+            is_dummy=bool(steps) and not any(map(_works, steps)),
+        )
+
+
+def _left_out(
+    jobs: Mapping[str, Mapping[str, object]], names: Names, places: dict[str, str]
+) -> set[str]:
+    """Return the jobs that do not run; adds to `places` where they run instead."""
+    found: set[str] = set()
+    for name, job in jobs.items():
+        if not conditions.can_be_true(job.get("if"), names):
+            found.add(name)
+            places.setdefault(name, _place_in(job.get("if")) or ELSEWHERE)
+    # A job that needs one that was skipped is skipped as well, and so on along the chain.
+    dependents: defaultdict[str, list[str]] = defaultdict(list)
+    for name, job in jobs.items():
+        if not conditions.runs_although_skipped(job.get("if")):
+            for needed in _needs(job):
+                dependents[needed].append(name)
+    waiting = list(found)
+    while waiting:
+        needed = waiting.pop()
+        for name in dependents[needed]:
+            if name not in found:
+                found.add(name)
+                places.setdefault(name, places[needed])
+                waiting.append(name)
+    return found
+
+
+def _needs(job: Mapping[str, object]) -> set[str]:
+    needs = job.get("needs")
+    if isinstance(needs, str):
+        return {needs}
+    return {each for each in needs if isinstance(each, str)} if isinstance(needs, list) else set()
+
+
+def _steps(job: Mapping[str, object]) -> list[Mapping[str, object]]:
+    steps = job.get("steps")
+    return [each for each in steps if isinstance(each, Mapping)] if isinstance(steps, list) else []
+
+
+def _is_empty(steps: Sequence[Mapping[str, object]], names: Names) -> bool:
+    """Return whether all steps that do something are left out, and there are such."""
+    working = [step for step in steps if _works(step)]
+    left = [step for step in working if conditions.can_be_true(step.get("if"), names)]
+    return bool(working) and not left
+
+
+def _works(step: Mapping[str, object]) -> bool:
+    """Return whether a step may test something: it neither prepares nor only prints."""
+    uses, script = step.get("uses"), step.get("run")
+    if isinstance(uses, str):
+        return _PREPARES.match(uses) is None
+    if not isinstance(script, str):
+        return False
+    return not all(_DOES_NOTHING.fullmatch(line.strip()) for line in script.splitlines())

@@ -11,8 +11,7 @@ from typing import cast
 
 from bot.github import files, workflow_files
 from bot.github.client import RepositoryClient
-from bot.github.workflow_files import Unread, Workflow
-from bot.github.workflow_jobs import WorkflowJob
+from bot.github.workflow_files import Unread, Workflow, WorkflowJob
 from service.errors import Overloaded
 from service.parser_process import Job, Limits
 from service.parsers import Stopped

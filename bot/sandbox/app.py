@@ -2,13 +2,18 @@
 
 The command line, the demo and tests use `running`. It serves loopback, and refuses requests that
 a foreign web page could make a browser send.
+
+The control plane `/_sandbox/…` is for tests, the demo and people at the keyboard: seeds, acts of
+people, time, faults, deliveries. A malformed request is 400 `{"error"}`. Nothing of it imitates the
+provider.
 """
 
 import asyncio
+import json
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,32 +22,22 @@ from typing import Any, Protocol
 import aiohttp
 from aiohttp import web
 
-from bot.sandbox import artifacts, command, deliver, example, job_tokens, registration
+from bot.sandbox import artifacts, command, deliver, job_tokens, registration
 from bot.sandbox.acts import actions_by_people, seeds
 from bot.sandbox.auth import Credentials
-from bot.sandbox.control import Control
 from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.faults import Fault, lands_other_tree
 from bot.sandbox.graph import endpoint
-from bot.sandbox.oauth import SignIn
 from bot.sandbox.pages import Pages
 from bot.sandbox.records import HOST, App, Json
-from bot.sandbox.registration import NEW, Registration
-from bot.sandbox.rest import (
-    actions,
-    apps,
-    checks,
-    fault_effects,
-    git_data,
-    issues,
-    pulls,
-    repositories,
-)
+from bot.sandbox.refusal import Refusal
+from bot.sandbox.registration import NEW, Registration, SignIn
+from bot.sandbox.rest import actions, apps, pulls, repositories
 from bot.sandbox.rest import door as doors
 from bot.sandbox.rest.call import Route
 from bot.sandbox.rest.door import Door
 from bot.sandbox.smart_http import SmartHttp
-from bot.sandbox.timeline import Clock, ManualClock, RunningClock, Timeline
+from bot.sandbox.timeline import Clock, ManualClock, RunningClock, Timeline, stamp
 from bot.sandbox.world import COMMANDS_AT_ONCE, Courier, Repository, World
 
 BODY_MAX = 256 << 20  # a push may carry this much
@@ -76,10 +71,10 @@ ROUTES: tuple[Route, ...] = (
     *apps.ROUTES,
     *registration.ROUTES,
     *repositories.ROUTES,
-    *git_data.ROUTES,
+    *repositories.GIT_ROUTES,
     *pulls.ROUTES,
-    *issues.ROUTES,
-    *checks.ROUTES,
+    *pulls.ISSUE_ROUTES,
+    *actions.CHECK_ROUTES,
     *actions.ROUTES,
     *repositories.LATE_ROUTES,
 )
@@ -89,6 +84,117 @@ READS = ("GET", "HEAD", "OPTIONS")
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_PREFIX = "/_sandbox"
+
+
+class _Control:
+    """The handlers of the control plane of one world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def routes(self) -> list[web.RouteDef]:
+        """Every route below PREFIX."""
+        return [
+            web.post(f"{_PREFIX}/seed", self._answer(self.seed)),
+            web.post(f"{_PREFIX}/acts", self._answer(self.act)),
+            web.post(f"{_PREFIX}/rules", self._answer(self.rules)),
+            web.post(f"{_PREFIX}/clock", self._answer(self.clock)),
+            web.post(f"{_PREFIX}/settle", self._answer(self.settle)),
+            web.post(f"{_PREFIX}/webhook", self._answer(self.webhook)),
+            web.post(f"{_PREFIX}/faults", self._answer(self.add_fault)),
+            web.get(f"{_PREFIX}/faults", self._answer(self.list_faults)),
+            web.delete(f"{_PREFIX}/faults", self._answer(self.clear_faults)),
+            web.get(f"{_PREFIX}/deliveries", self._answer(self.deliveries)),
+        ]
+
+    def _answer(
+        self, act: Callable[[Json], Awaitable[Json]]
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def answer(request: web.Request) -> web.Response:
+            try:
+                raw = await request.read()
+                value = json.loads(raw) if raw.strip() else {}
+                if not isinstance(value, dict):
+                    raise Refusal(400, "the body is not a JSON object")
+                return web.json_response(await act(value))
+            except Refusal as refused:
+                return web.json_response({"error": refused.message}, status=refused.status)
+            except (ValueError, TypeError, KeyError, AttributeError) as wrong:
+                return web.json_response({"error": f"malformed: {wrong!r}"}, status=400)
+
+        return answer
+
+    async def seed(self, value: Json) -> Json:
+        """People, repositories, files, rules: acts/seeds.py."""
+        return await seeds.seed(self.world, value)
+
+    async def act(self, value: Json) -> Json:
+        """Something a person does: acts/actions_by_people.py."""
+        return await actions_by_people.act(self.world, value)
+
+    async def rules(self, value: Json) -> Json:
+        """Settings and rules of `repo`, as in a seed."""
+        repository = self.world.repository(value["repo"])
+        if repository is None:
+            raise Refusal(400, f"no repository is called {value['repo']!r}")
+        seeds.set_rules(repository, value)
+        return {}
+
+    async def knobs(self, value: Json) -> Json:
+        """Delays of the imitation, by name."""
+        seeds.set_knobs(self.world, value)
+        return asdict(self.world.knobs)
+
+    async def clock(self, value: Json) -> Json:
+        """Move the world's time by `advance_s`, or change its `speed`."""
+        timeline = self.world.timeline
+        if "speed" in value:
+            if not isinstance(timeline.clock, RunningClock):
+                raise Refusal(400, "this clock has no speed: it stands still until moved")
+            timeline.clock.change_speed(float(value["speed"]))
+            timeline.advance(0.0)
+        if "advance_s" in value:
+            timeline.advance(float(value["advance_s"]))
+        return {"now": stamp(timeline.now()), "waiting": timeline.waiting()[:100]}
+
+    async def webhook(self, value: Json) -> Json:
+        """Send deliveries to `url` from now on, as an owner does in the App's settings."""
+        self.world.webhook_url = str(value["url"])
+        return {"url": self.world.webhook_url}
+
+    async def settle(self, value: Json) -> Json:
+        """Move time on until no delivery, CI job or other delay is left."""
+        done = await self.world.timeline.settle()
+        return {"done": done, "now": stamp(self.world.timeline.now()), **value}
+
+    async def add_fault(self, value: Json) -> Json:
+        """One more fault."""
+        made = self.world.faults.add(self.world.new_id(), value)
+        return {"id": made.id}
+
+    async def list_faults(self, _: Json) -> Json:
+        """The faults, with how often each matched and struck."""
+        return {"faults": [asdict(one) for one in self.world.faults.listed]}
+
+    async def clear_faults(self, value: Json) -> Json:
+        """Remove the fault `id`, or all."""
+        self.world.faults.clear(value.get("id"))
+        return {}
+
+    async def deliveries(self, _: Json) -> Json:
+        """Every attempt to deliver a webhook so far, oldest first."""
+        names = ("id", "guid", "event", "action", "redelivery", "status", "payload")
+        listed = [
+            {
+                **{name: getattr(one, name) for name in names},
+                "at": stamp(one.at),
+                "status_code": one.answer_code,
+            }
+            for one in self.world.attempts
+        ]
+        return {"deliveries": listed}
 
 
 class Observer(Protocol):
@@ -109,7 +215,7 @@ class SandboxOptions:
     nothing happens by itself: the owner of the clock also runs the jobs. At most
     `commands_at_once` commands of checks run at the same time. Without `has_app` the App is first
     registered and installed in the browser. `has_example`: it begins with the repositories of
-    example.py.
+    acts/seeds.py.
     """
 
     host: str = "127.0.0.1"
@@ -136,7 +242,7 @@ class Sandbox:
 
     world: World
     credentials: Credentials
-    control: Control
+    control: _Control
     url: str
     key_path: Path
 
@@ -217,7 +323,7 @@ async def running(options: SandboxOptions) -> AsyncIterator[Sandbox]:
         observer = options.observer
         world.courier = courier if observer is None else observer.watching(courier)
         credentials = Credentials(world)
-        control = Control(world)
+        control = _Control(world)
         hosts = LOOPBACK if options.host in LOOPBACK else frozenset[str]()
         app = build_app(world, credentials, control, hosts)
         if observer is not None:
@@ -232,7 +338,7 @@ async def running(options: SandboxOptions) -> AsyncIterator[Sandbox]:
         if isinstance(world.timeline.clock, RunningClock):
             await _run_in_background(stack, world.timeline)
         if options.has_example:
-            await example.fill(world)
+            await seeds.fill(world)
         yield Sandbox(world, credentials, control, world.web, _write_key(folder, credentials))
 
 
@@ -294,7 +400,7 @@ async def _run_in_background(stack: AsyncExitStack, timeline: Timeline) -> None:
 def build_app(
     world: World,
     credentials: Credentials,
-    control: Control,
+    control: _Control,
     hosts: frozenset[str] = frozenset(),
 ) -> web.Application:
     """The whole application of one world; `hosts`: see `guard`."""
@@ -363,7 +469,7 @@ def _fault_middleware(served: Door) -> Any:
         document = (await request.text()) if path == "/api/graphql" else None
         below = path.removeprefix(doors.PREFIX)
         hits = world.faults.of_call(request.method, below, document)
-        beyond = fault_effects.beyond_limits(world, request.method, below)
+        beyond = doors.beyond_limits(world, request.method, below)
         answer = beyond or await _with_faults(served, request, handler, hits)
         served.note(request, answer.status, [fault.kind for fault in hits])
         return answer
@@ -377,12 +483,12 @@ async def _with_faults(
     token = lands_other_tree.set(False)
     try:
         for fault in hits:
-            instead = await fault_effects.before(served, request, fault)
+            instead = await doors.before(served, request, fault)
             if instead is not None:
                 return instead
         answer: web.StreamResponse = await handler(request)
     finally:
         lands_other_tree.reset(token)
     for fault in hits:
-        answer = await fault_effects.after(request, fault, answer)
+        answer = await doors.after(request, fault, answer)
     return answer

@@ -1,6 +1,6 @@
 """Faults that a test plants: a `match` that selects calls or deliveries, and a `fault`.
 
-rest/fault_effects.py applies them to calls, deliver.py to deliveries.
+rest/door.py applies them to calls, deliver.py to deliveries.
 """
 
 from collections.abc import Iterator

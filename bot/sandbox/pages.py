@@ -1,22 +1,25 @@
 """The sandbox in a browser: repositories, histories, pull requests, as a chosen person.
 
 Plain server-made HTML and forms, without JavaScript. Every form is an action of
-acts/actions_by_people.py.
+acts/actions_by_people.py. Comments are Markdown: escaped text goes in, and of HTML only a few bare
+tags are let through, because status comments fold their history with them.
 """
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import jinja2
 from aiohttp import web
+from markdown_it import MarkdownIt
 
 from bot.sandbox import merge_rules, rules, standing
 from bot.sandbox.acts import actions_by_people, pull_states
-from bot.sandbox.markdown import rendered
 from bot.sandbox.records import Account, CheckRun, Json, Kind, Status
 from bot.sandbox.refusal import Refusal
 from bot.sandbox.world import PullRequest, Repository, World
@@ -46,6 +49,17 @@ MERGE_WORDS = {
 FIELDS = "number body branch method box comment button check title label"
 FACES = ("#0b6e4f", "#7a3e9d", "#b5460f", "#1d5fa8", "#8a1c4a", "#5b6510")
 Show = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_BARE_TAGS = ("details", "summary", "sub", "sup", "kbd")
+_HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_BOX_LINE = re.compile(r"^(\s*[-*] )\[([ xX])\] (.*)$", re.MULTILINE)
+# Private-use characters mark the place of a box; the source may not bring its own.
+_MARK = re.compile("\ue000(\\d+)\ue001")
+_MARKS = re.compile("[\ue000\ue001]")
+
+_markdown = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(
+    ["table", "strikethrough"]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,3 +304,33 @@ def _run_line(repository: Repository, run: CheckRun) -> CheckLine:
 def _status_line(status: Status) -> CheckLine:
     glyph, title = GLYPHS.get(status.state, "✗"), status.description or ""
     return CheckLine(glyph, status.context, status.state, title, status.creator.login)
+
+
+def rendered(body: str, form: str | None = None) -> str:
+    """The HTML of a comment; with `form` its boxes are buttons of the form of that id."""
+    boxes: list[tuple[bool, str]] = []
+
+    def mark(line: re.Match[str]) -> str:
+        label = _HTML_COMMENT.sub("", line[3]).strip()
+        boxes.append((line[2] != " ", label))
+        return f"{line[1]}\ue000{len(boxes) - 1}\ue001{label}"
+
+    source = _BOX_LINE.sub(mark, _MARKS.sub("", body))
+    # A closing tag ends the list before it; here tags are text until the end.
+    source = source.replace("\n</details>", "\n\n</details>")
+    html = str(_markdown.render(_HTML_COMMENT.sub("", source)))
+    for tag in _BARE_TAGS:
+        html = html.replace(f"&lt;{tag}&gt;", f"<{tag}>").replace(f"&lt;/{tag}&gt;", f"</{tag}>")
+    return _MARK.sub(lambda found: _box(boxes[int(found[1])], form), html)
+
+
+def _box(box: tuple[bool, str], form: str | None) -> str:
+    is_ticked, label = box
+    sign = "☑" if is_ticked else "☐"
+    if form is None:
+        return f"{sign} "
+    text = escape(label)
+    return (
+        f'<button class="box" form="{escape(form)}" name="box" value="{text}" '
+        f'aria-label="{text}">{sign}</button> '
+    )

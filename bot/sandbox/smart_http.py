@@ -88,7 +88,7 @@ class SmartHttp:
         async with repository.lock:
             unpacked, results = await _receive(repository, actor, commands, pack)
         listed = (f"unpack {unpacked}\n".encode(), *(one.line for one in results))
-        lines = b"".join(packet(line) for line in listed) + FLUSH
+        lines = b"".join(_packet(line) for line in listed) + FLUSH
         if "side-band-64k" in capabilities:
             words = "".join(f"{word}\n" for one in results for word in one.words).encode()
             lines = _banded(WORDS_BAND, words) + _banded(RESULTS_BAND, lines) + FLUSH
@@ -168,7 +168,7 @@ def _without_prefix(said: str) -> str:
 
 def _banded(band: bytes, content: bytes) -> bytes:
     parts = (content[at : at + BAND] for at in range(0, len(content), BAND))
-    return b"".join(packet(band + part) for part in parts)
+    return b"".join(_packet(band + part) for part in parts)
 
 
 async def _receive(
@@ -244,7 +244,7 @@ async def _backend(request: web.Request, repository: Repository, path: str) -> w
     return web.Response(status=status, body=rest, headers=headers)
 
 
-def packet(line: bytes) -> bytes:
+def _packet(line: bytes) -> bytes:
     """A line of the protocol: four digits of length, then the line."""
     return f"{len(line) + 4:04x}".encode() + line
 

@@ -10,7 +10,7 @@ and from git. `files.py` finds the reports and puts them into requests within th
 the service is away; the command line's API client uses it too. `verdict.py` decides the exit
 code and writes the sentence and the job's summary. `__main__.py` is the actions' command line.
 
-Impacted targets: `touched.py` asks the repository's build tool, `targets.py` sends the answer.
+Impacted targets: `targets.py` asks the repository's build tool and sends the answer.
 There a refusal does fail the job, or the pull request would wait in silence.
 
 A failed upload of test results never fails a job by itself: it is a warning, unless `strict` asks

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from bot.uploader import ci, files, oidc, targets, touched, uploading, verdict
+from bot.uploader import ci, files, targets, uploading, verdict
 from bot.uploader.transport import RequestFailed, Service
 from bot.uploader.uploading import Content
 from bot.uploader.verdict import Outcome
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     upload.set_defaults(run=_upload_reports)
     impacted = commands.add_parser("targets", help="upload the targets a pull request touches")
     impacted.add_argument("--url", required=True, help="the service")
-    impacted.add_argument("--tool", required=True, choices=[*touched.TOOLS, targets.PATHS])
+    impacted.add_argument("--tool", required=True, choices=[*targets.TOOLS, targets.PATHS])
     impacted.add_argument("--paths", default="", help="target: globs, one a line")
     impacted.add_argument("--base", default="", help="what to compare with")
     impacted.add_argument("--on-error", default="all", choices=["all", "fail"])
@@ -44,7 +44,7 @@ def _upload_targets(options: argparse.Namespace, environ: Mapping[str, str]) -> 
     """
     run_id = environ.get("GITHUB_RUN_ID", "")
     try:
-        token = oidc.fetch_token(environ, options.url)
+        token = ci.fetch_token(environ, options.url)
     except RequestFailed as failed:
         log(str(failed))
         token = ""
@@ -59,7 +59,7 @@ def _upload_reports(options: argparse.Namespace, environ: Mapping[str, str]) -> 
     outcome = Outcome()
     try:
         token = environ.get("HEADGATE_TOKEN", "").strip()
-        token = token or oidc.fetch_token(environ, options.url)
+        token = token or ci.fetch_token(environ, options.url)
         if not token:
             # A fork's pull request has no secrets; the App collects its artifacts.
             write("::notice::Headgate: there is no token, so no test results were uploaded.")

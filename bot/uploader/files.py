@@ -51,7 +51,7 @@ def find_reports(globs: Iterable[str], since_s: float, log: Callable[[str], obje
     paths = {os.path.realpath(name): name for name in reversed(names) if os.path.isfile(name)}
     reports = Reports([], [])
     for path in sorted(paths.values()):
-        name = printable(path)
+        name = _printable(path)
         try:
             if os.stat(path).st_mtime < since_s - AGE_SLACK_S:
                 log(f"{name} is older than this run and was ignored")
@@ -73,7 +73,7 @@ def _packed_report(name: str, content: bytes) -> Report:
     return Report(name, gzip.compress(content, PACKING_LEVEL, mtime=0), len(content))
 
 
-def printable(path: str) -> str:
+def _printable(path: str) -> str:
     """Return a file's name as text, also if its bytes are not text, with `/` between folders."""
     return os.fsencode(path).decode("utf-8", "replace").replace(os.sep, "/")
 

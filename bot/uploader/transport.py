@@ -121,7 +121,7 @@ class Service(NamedTuple):
         headers = {"User-Agent": "headgate-upload", **_authorization_of(self), **request.headers}
         with_headers = request._replace(headers=headers)
         retries = Retries(UPLOAD_PAUSES_S, self.timeout_s, self.log, self.clock.sleep)
-        return send(self.url, with_headers, retries, lambda each: content_of(self.url, each))
+        return send(self.url, with_headers, retries, lambda each: _content_of(self.url, each))
 
 
 class Retries(NamedTuple):
@@ -142,7 +142,7 @@ def send(url: str, request: Request, retries: Retries, parse: Callable[[Response
     for attempt in range(len(retries.pauses_s) + 1):
         is_last = attempt == len(retries.pauses_s)
         try:
-            return parse(exchange(url, request, retries.timeout_s))
+            return parse(_exchange(url, request, retries.timeout_s))
         except Transient as failed:
             is_too_late = isinstance(failed, TimedOut) and not retries.after_timeout
             if is_last or is_too_late or failed.wait_s > PAUSE_MAX_S:
@@ -163,7 +163,7 @@ def _authorization_of(service: Service) -> dict[str, str]:
     return {"x-forked-workflow-run-id": service.fork_run}
 
 
-def exchange(url: str, request: Request, timeout_s: float) -> Response:
+def _exchange(url: str, request: Request, timeout_s: float) -> Response:
     """Send one request to `/v1` of the service at `url`. Raises Transient.
 
     Raises RequestFailed for an address that cannot be requested.
@@ -175,7 +175,7 @@ def exchange(url: str, request: Request, timeout_s: float) -> Response:
         headers["Content-Length"] = str(len(body))
     prepared = urllib.request.Request(  # noqa: S310 - `root_of` has checked the scheme
         f"{root}/v1{request.path}",
-        data=None if body is None else chunks(body, request.on_sent),
+        data=None if body is None else _chunks(body, request.on_sent),
         headers=headers,
     )
     return open_within(root, prepared, timeout_s)
@@ -285,14 +285,14 @@ def header_token(token: str) -> str:
     return token
 
 
-def chunks(body: bytes, on_sent: Callable[[int], object]) -> Iterator[bytes]:
+def _chunks(body: bytes, on_sent: Callable[[int], object]) -> Iterator[bytes]:
     """Yield the body in pieces, and report each."""
     for start in range(0, len(body), CHUNK_BYTES):
         yield body[start : start + CHUNK_BYTES]
         on_sent(min(start + CHUNK_BYTES, len(body)))
 
 
-def content_of(url: str, response: Response) -> Json:
+def _content_of(url: str, response: Response) -> Json:
     """Return the JSON object of a success. Raises Transient, and RequestFailed for a refusal.
 
     A success that broke off is requested again; the service counts the same upload once.
@@ -307,7 +307,7 @@ def content_of(url: str, response: Response) -> Json:
     if moved := response.headers.get("Location"):
         raise RequestFailed(f"{url} redirects to {moved[:REASON_MAX]!r}: use that address")
     raise_if_transient(response)
-    raise refusal_of(response)
+    raise _refusal_of(response)
 
 
 def raise_if_transient(response: Response, codes: Sequence[str] = ()) -> None:
@@ -323,7 +323,7 @@ def raise_if_transient(response: Response, codes: Sequence[str] = ()) -> None:
         )
 
 
-def refusal_of(response: Response) -> RequestFailed:
+def _refusal_of(response: Response) -> RequestFailed:
     """Return what a lasting refusal says."""
     problem = json_object(response.body) or {}
     text = response.body[:ERROR_TEXT_BYTES_MAX].decode("utf-8", "replace")

@@ -2,10 +2,10 @@
 
 A page is one question to an operation and one template. `pages.py` has the table of pages and of
 their actions, `app.py` answers requests and forms, `rendering.py` fills templates. `readers.py`
-finds out who visits, `visitors.py` what they may do, `sign_in.py` signs them in, `forms.py` reads
-forms.
+finds out who visits, `visitors.py` what they may do, `sign_in.py` signs them in, `requests.py`
+reads forms.
 `marks.py` has the word, glyph and color of each state, `filters.py` turns values into text.
-`page_of_*.py` make the content of pages, `line.py`, `lanes.py` and `axis.py` that of the drawing
+`page_of_*.py` make the content of pages, `line.py` that of the drawing
 of a queue. Sentences about queues come from `service/mergequeue/wording`. Nothing here decides
 anything: an action of a page calls the operation that commands and the API call.
 

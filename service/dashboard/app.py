@@ -10,15 +10,7 @@ from aiohttp import web
 
 from service.accounts import access, audit_log, page_addresses
 from service.accounts.api.admission import Admission
-from service.dashboard import (
-    administration,
-    forms,
-    page_of_activity,
-    page_of_find,
-    pages,
-    queue_actions,
-    streams,
-)
+from service.dashboard import administration, page_of_find, pages, queue_actions, requests, streams
 from service.dashboard.readers import Readers
 from service.dashboard.rendering import Rendering, Values
 from service.dashboard.requests import (
@@ -152,7 +144,7 @@ class Pages:
     async def pause_all(self, request: web.Request) -> web.StreamResponse:
         """Ask whether to pause every queue, pause them, and show what came of it."""
         visitor = await self._readers.visitor(request, is_change=True)
-        form = await forms.read(request, visitor, self._runtime.options)
+        form = await requests.read(request, visitor, self._runtime.options)
         rights = await self._readers.rights_of(visitor, is_change=True)
         values: Values = {"visitor": visitor, "given": form}
         if not form.get(CONFIRMED):
@@ -198,7 +190,7 @@ class Pages:
         if "export" in request.query:
             return self._rendering.lines(page.lines(), "activity.jsonl")
         readable = partial(self._readers.readable, visitor)
-        page = await page_of_activity.with_tests(self._runtime, page, readable)
+        page = await administration.with_tests(self._runtime, page, readable)
         values = {"page": page, "visitor": visitor, "now": self._runtime.clock.now()}
         return self._rendering.page(200, "activity.html", values)
 
@@ -313,7 +305,7 @@ class Pages:
         self, kind: PageKind[AnyVisit], visit: AnyVisit, request: web.Request
     ) -> web.StreamResponse:
         """Do what a form asks for, and lead to the next page; or show why not."""
-        form = await forms.read(request, visit.visitor, self._runtime.options)
+        form = await requests.read(request, visit.visitor, self._runtime.options)
         name = form.get("action", "")
         action = kind.actions.get(name)
         if action is None:
@@ -333,7 +325,7 @@ class Pages:
             except (ServiceError, ProviderError) as error:
                 problem = self._rendering.problem_of(error, kind.template)
                 if isinstance(error, Malformed):
-                    problem = replace(problem, detail=forms.faults_of(error))
+                    problem = replace(problem, detail=requests.faults_of(error))
                 return await self._refused(kind, visit, problem)
             log.info("form", page=kind.template, action=name, by=visit.visitor.key)
         if outcome is None or isinstance(outcome, str):

@@ -113,12 +113,12 @@ def percent(share: float) -> str:
     return f"{many:.1f} %" if 0 < many < 1 else f"{many:.0f} %"
 
 
-def short(sha: str) -> str:
+def _short(sha: str) -> str:
     """The first digits of a commit."""
     return markdown.cleaned(sha)[:SHA_DIGITS]
 
 
-def thousands(number: int) -> str:
+def _thousands(number: int) -> str:
     """`412,000`."""
     return f"{number:,}"
 
@@ -150,7 +150,7 @@ FILTERS: Mapping[str, Callable[..., object]] = {
     "pieces": pieces,
     "priority": history.priority_name,
     "queue_path": page_addresses.queue,
-    "short": short,
+    "short": _short,
     "run_mark": marks.of_status,
     "shown": shown,
     "span": span,
@@ -158,7 +158,7 @@ FILTERS: Mapping[str, Callable[..., object]] = {
     "strip": charts.strip,
     "trace": trace,
     "trend": charts.trend,
-    "thousands": thousands,
+    "thousands": _thousands,
     "title": title,
     "when": when,
 }

@@ -1,21 +1,24 @@
-"""A queue drawn as what it is: runs stacked on the tip, searches beside them, those that wait."""
+"""A queue drawn as what it is: runs stacked on the tip, searches beside them, those that wait.
+
+The bars of test runs share an axis of time, in percent of its width.
+"""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from itertools import groupby
+from typing import NamedTuple
 
-from service.dashboard import axis, marks
-from service.dashboard.axis import Axis, Bar
+from service.dashboard import marks
 from service.dashboard.marks import Mark
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Bisection, Entry, MergeQueue, Run
-from service.mergequeue.engine.states import EntryState
+from service.mergequeue.engine.states import EntryState, RunStatus
 from service.mergequeue.operations import queue_views
 from service.mergequeue.operations.page_of_queue import PageOfQueue
 from service.mergequeue.operations.views import PullRequestView
-from service.mergequeue.wording import conditions, reasons, situation, warnings
+from service.mergequeue.wording import checked_names, conditions, reasons, situation
 from service.text import markdown, phrases, times
 from service.text.phrases import Phrase, phrase
 from service.text.times import TimeLeft
@@ -27,6 +30,75 @@ IN_FULL_MAX = 30
 """Entries without a run that are drawn with their reason; more take one line of text each."""
 
 BASE_SHOWN_MAX = 3
+
+_PAST_MAX, _FUTURE_MAX = timedelta(hours=1), timedelta(hours=2)
+_SHORTEST = timedelta(minutes=20)
+_STEPS_MIN = (5, 10, 15, 30, 60)
+_TICKS_MAX = 5
+_EDGE = 7
+"""Percent of the axis at each end where the text of a time would be cut."""
+
+
+class _Tick(NamedTuple):
+    """A time on the axis."""
+
+    x: float
+    text: str
+
+
+class _Box(NamedTuple):
+    """A part of a bar; `kind` is its class in `static/pages.css`."""
+
+    kind: str
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    """A bar with its text; `waits` is a dotted line, `lands` and `fails` are signs at its end."""
+
+    label: str
+    boxes: tuple[_Box, ...] = ()
+    waits: tuple[float, float] | None = None
+    lands: float | None = None
+    fails: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The times between two instants; what is outside is drawn at the edge."""
+
+    start: datetime
+    end: datetime
+    now: datetime
+    ticks: tuple[_Tick, ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        length = self.end - self.start
+        step = next(
+            (each for each in _STEPS_MIN if length / timedelta(minutes=each) <= _TICKS_MAX),
+            _STEPS_MIN[-1],
+        )
+        first = self.start.replace(minute=0, second=0, microsecond=0)
+        found = []
+        for nth in range(int((self.end - first) / timedelta(minutes=step)) + 1):
+            at = first + timedelta(minutes=step) * nth
+            if _EDGE <= self._share(at) <= 100 - _EDGE:
+                found.append(_Tick(self.x(at), f"{at:%H:%M}"))
+        object.__setattr__(self, "ticks", tuple(found))
+
+    def _share(self, at: datetime) -> float:
+        return 100 * ((at - self.start) / (self.end - self.start))
+
+    def x(self, at: datetime) -> float:
+        """Return where an instant is, from 0 to 100."""
+        return round(min(100.0, max(0.0, self._share(at))), 2)
+
+    def box(self, kind: str, since: datetime, until: datetime) -> _Box:
+        """Return a part of a bar between two instants."""
+        x = self.x(since)
+        return _Box(kind, x, round(max(0.6, self.x(until) - x), 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +125,7 @@ class LineRow:
     on: Phrase
     checks: tuple[CheckShown, ...]
     notes: tuple[Phrase, ...]
-    bar: Bar | None
+    bar: _Bar | None
     left: str
     elapsed: str
     lands: datetime | None
@@ -74,7 +146,7 @@ class SearchRow:
     mark: Mark
     cells: tuple[tuple[int, str], ...]
     failed: tuple[str, ...]
-    bar: Bar | None
+    bar: _Bar | None
     took: str
 
 
@@ -109,15 +181,15 @@ def drawn(page: PageOfQueue, after: int, now: datetime) -> Line:
     placed = [each for each in page.view.entries if each.position is not None]
     waiting = [each for each in placed if each.entry.bisection not in value.bisections]
     shown = waiting[after : after + ENTRIES_MAX]
-    runs = [run for each in shown if (run := run_of(value, each.entry)) is not None]
+    runs = [run for each in shown if (run := _run_of(value, each.entry)) is not None]
     runs += page.searched.values()
     lefts = [each.eta for each in shown[:IN_FULL_MAX] if each.eta is not None]
-    scale = axis.axis_of(runs, lefts, now)
+    scale = _axis_of(runs, lefts, now)
     searches = () if after else tuple(_searches(page, placed, scale))
     return Line(scale, searches, rows_of(value, shown, scale), after, len(waiting))
 
 
-def run_of(value: MergeQueue, entry: Entry) -> Run | None:
+def _run_of(value: MergeQueue, entry: Entry) -> Run | None:
     """Return the run that tests an entry, or that it passed in."""
     return value.runs.get(entry.run or entry.verified_by or "")
 
@@ -135,7 +207,7 @@ def rows_of(
     full = _notes_of(value, shown, scale.now, in_full_max)
 
     def key(view: PullRequestView) -> object:
-        run = run_of(value, view.entry)
+        run = _run_of(value, view.entry)
         if run is not None:
             return run.id
         entry = view.entry
@@ -154,8 +226,8 @@ def _notes_of(
     value: MergeQueue, shown: Sequence[PullRequestView], now: datetime, in_full_max: int
 ) -> dict[str, tuple[Phrase, ...]]:
     """Return the notes of entries that are drawn in full, by id."""
-    in_runs = [each.entry for each in shown if run_of(value, each.entry) is not None]
-    others = [each.entry for each in shown if run_of(value, each.entry) is None]
+    in_runs = [each.entry for each in shown if _run_of(value, each.entry) is not None]
+    others = [each.entry for each in shown if _run_of(value, each.entry) is None]
     full = (*in_runs, *others[:in_full_max])
     explained = queue_views.explain_entries(value, full, now)
     return {each.id: tuple(_notes(value, each, explained[each.id], now)) for each in full}
@@ -168,7 +240,7 @@ def _row(
     notes: tuple[Phrase, ...] | None,
 ) -> LineRow:
     entry, now = views[0].entry, scale.now
-    run = run_of(value, entry)
+    run = _run_of(value, entry)
     # Nobody knows when a conflict is gone.
     eta = None if entry.held_by else views[-1].eta
     is_over = eta is not None and eta.latest < now
@@ -180,7 +252,7 @@ def _row(
         on=Phrase() if run is None else stacked_on(value, run),
         checks=() if run is None else checks_of(run),
         notes=notes or (),
-        bar=axis.bar_of(scale, run, eta) if is_full else None,
+        bar=_bar_of(scale, run, eta) if is_full else None,
         left=_left(entry, eta, now),
         elapsed="" if run is None or eta else times.duration(now - run.created_at),
         lands=None if eta is None or is_over else eta.latest,
@@ -210,12 +282,12 @@ def checks_of(run: Run) -> tuple[CheckShown, ...]:
 def _notes(
     value: MergeQueue, entry: Entry, explained: Explained, now: datetime
 ) -> Iterable[Phrase]:
-    run = run_of(value, entry)
+    run = _run_of(value, entry)
     if run is not None and entry.state is EntryState.TESTING:
         found = situation.failing_of(entry, run)
         if found is not None:
             yield phrases.sentence(reasons.failing(found))
-        yield from warnings.of_run(run, now)
+        yield from checked_names.of_run(run, now)
         return
     waits = next((one for one in explained.conditions if not one.met), None)
     if waits is not None:
@@ -267,6 +339,55 @@ def _search_row(run: Run, prs: Sequence[int], scale: Axis) -> SearchRow:
             (pr, "tested" if pr in tested else "base" if pr in base else "out") for pr in prs
         ),
         failed=tuple(one.name for one in checks_of(run) if one.mark.color == "bad"),
-        bar=axis.bar_of(scale, run, None),
+        bar=_bar_of(scale, run, None),
         took=times.duration(end - run.created_at) + ("" if run.finished_at else " so far"),
     )
+
+
+def _axis_of(runs: Sequence[Run], left: Sequence[TimeLeft], now: datetime) -> Axis:
+    """Return the axis on which these runs and estimates fit, within its limits."""
+    starts = [max(now - _PAST_MAX, run.created_at) for run in runs]
+    ends = [min(now + _FUTURE_MAX, each.latest) for each in left]
+    start, end = min(starts, default=now), max(ends, default=now)
+    missing = max(timedelta(), _SHORTEST - (end - start))
+    start, end = min(start, now) - missing / 2, max(end, now) + missing / 2
+    margin = (end - start) / 20
+    return Axis(start - margin, end + margin, now)
+
+
+def _bar_of(axis: Axis, run: Run | None, left: TimeLeft | None) -> _Bar | None:
+    """Return the bar of a run, or of an entry that waits for one; None: nothing is known."""
+    if run is None:
+        return None if left is None else _planned(axis, left)
+    if run.status is RunStatus.IN_PROGRESS:
+        return _running(axis, run, left)
+    end = run.finished_at or axis.now
+    done = axis.box("b-done", run.created_at, end)
+    ran = f"Ran {run.created_at:%H:%M} to {end:%H:%M}"
+    if run.status is not RunStatus.SUCCEEDED:
+        return _Bar(f"{ran}, {run.status.value}", (done,), fails=axis.x(end))
+    if left is None:
+        return _Bar(f"{ran}, passed", (done,))
+    lands = max(left.latest, axis.now)
+    waits = (axis.x(end), axis.x(lands))
+    return _Bar(f"{ran}, passed; lands by {lands:%H:%M}", (done,), waits, lands=axis.x(lands))
+
+
+def _running(axis: Axis, run: Run, left: TimeLeft | None) -> _Bar:
+    done = axis.box("b-done", run.created_at, axis.now)
+    begun = f"Started {run.created_at:%H:%M}"
+    if left is None or left.latest <= axis.now:
+        return _Bar(f"{begun}, {times.duration(axis.now - run.created_at)} so far", (done,))
+    boxes = [done]
+    earliest = max(left.earliest, axis.now)
+    if earliest > axis.now:
+        boxes.append(axis.box("b-left", axis.now, earliest))
+    boxes.append(axis.box("b-range", earliest, left.latest))
+    label = f"{begun}, expected to land {earliest:%H:%M} to {left.latest:%H:%M}"
+    return _Bar(label, tuple(boxes), lands=axis.x(left.latest))
+
+
+def _planned(axis: Axis, left: TimeLeft) -> _Bar:
+    earliest, latest = max(left.earliest, axis.now), max(left.latest, axis.now)
+    label = f"Expected to land {earliest:%H:%M} to {latest:%H:%M}"
+    return _Bar(label, (axis.box("b-plan", earliest, latest),), lands=axis.x(latest))

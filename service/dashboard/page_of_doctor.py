@@ -113,7 +113,7 @@ async def version(runtime: Runtime, request: PageRequest) -> Version:
     return Version(f"{number}-{int(now.timestamp()) // LOOK_EVERY_S}", topic)
 
 
-async def examine(runtime: Runtime, request: PageRequest) -> Mapping[str, object]:
+async def _examine(runtime: Runtime, request: PageRequest) -> Mapping[str, object]:
     """Run every audit, and show the findings on the page."""
     branch = page_addresses.branch_of(request.names["branch"])
     found = await doctor.examine(runtime, request.where.repository, branch)
@@ -145,7 +145,7 @@ TRIES = AccessLevel.ADMIN
 """The access that a dry test takes: a token needs the role `admin` for it."""
 
 ACTIONS: Mapping[str, Action[PageRequest]] = {
-    "examine": Action(AccessLevel.MAINTAIN, examine),
+    "examine": Action(AccessLevel.MAINTAIN, _examine),
     "dry-test": Action(
         TRIES,
         start,

@@ -22,10 +22,10 @@ from service.mergequeue.wording import (
     bodies,
     checked_names,
     conditions,
-    controls,
     endings,
     failed_tests,
     history,
+    notices,
     reasons,
     suspicions,
     what_if,
@@ -46,7 +46,7 @@ class CheckedRow:
     reported_by: Phrase
 
 
-def rows_of(table: Sequence[CheckedName]) -> tuple[CheckedRow, ...]:
+def _rows_of(table: Sequence[CheckedName]) -> tuple[CheckedRow, ...]:
     """Return the rows, in the order of the table."""
     return tuple(
         CheckedRow(
@@ -170,9 +170,9 @@ def made_of(page: PageOfPullRequest, now: datetime) -> PullRequestPage:
         no_left="" if text.left else explanation.eta_unknown_because(page.explained, text.queue),
         ended=page_of_queue.left_row(page.left, text.queue) if is_final else None,
         spent=_spent(text) if is_final else (),
-        controls=tuple(each.value for each in controls.possible(text)),
+        controls=tuple(each.value for each in notices.possible(text)),
         what_if=() if is_final else what_if.rows(text, now),
-        checked=rows_of(text.evidence),
+        checked=_rows_of(text.evidence),
         checked_summary=phrases.sentence(checked_names.summary(text.checked)),
     )
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from service.dashboard import line, marks
-from service.dashboard.axis import Axis
-from service.dashboard.line import Line, LineRow
+from service.dashboard.line import Axis, Line, LineRow
 from service.dashboard.marks import Mark
 from service.errors import NotFound
 from service.mergequeue.api import responses

@@ -12,7 +12,7 @@ from service.mergequeue.engine.model import MergeQueue, Run
 from service.mergequeue.operations import testing
 from service.mergequeue.operations.page_of_run import PageOfRun
 from service.mergequeue.operations.views import TestingView
-from service.mergequeue.wording import checked_names, endings, history, warnings
+from service.mergequeue.wording import checked_names, endings, history
 from service.text import phrases
 from service.text.phrases import Phrase
 from service.vocabulary import Check, CheckKind
@@ -96,7 +96,7 @@ def made_of(page: PageOfRun, now: datetime) -> RunPage:
         required=_required_of(page.view),
         others=tuple(others[:REPORTS_MAX]),
         others_more=max(0, len(others) - REPORTS_MAX),
-        warnings=tuple(warnings.of_run(run, now)),
+        warnings=tuple(checked_names.of_run(run, now)),
         source=phrases.source(run.required_source),
         gaps=tuple(testing.unexcused_reasons_of(run).items()),
     )

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from pydantic.alias_generators import to_camel
 
 from service.accounts import page_addresses
-from service.dashboard import forms, setting_fields
+from service.dashboard import requests, setting_fields
 from service.dashboard.charts import duration
 from service.dashboard.requests import Action, PageRequest
 from service.dashboard.setting_fields import FIELDS, GROUPS, SettingField, field_of, text_of
@@ -135,7 +135,7 @@ async def _tried(
         now = {name: text_of(own, getattr(value.config, own)) for name, own in FIELDS.items()}
         changes = setting_fields.changes_of(given, now)
     except Malformed as wrong:
-        return Trial(given, trouble=forms.faults_of(wrong))
+        return Trial(given, trouble=requests.faults_of(wrong))
     tried = tuple(field_of(value, name) for name in changes)
     if not request.visitor.may(REPLAY_NEEDS):
         return Trial(given, tried, trouble=NO_ACCESS)
@@ -143,7 +143,7 @@ async def _tried(
     if isinstance(found, str):
         return Trial(given, tried, trouble=found)
     (effect,) = found
-    return Trial(given, tried, _title_of(changes, effect), effect.submissions, rows_of(effect))
+    return Trial(given, tried, _title_of(changes, effect), effect.submissions, _rows_of(effect))
 
 
 async def _effects(
@@ -217,7 +217,7 @@ def _title_of(changes: Mapping[str, ConfigValue], found: Replayed) -> str:
     return f"{setting_fields.label_of(name)} {text}{more}: P95 {p95}, CI {ci}"
 
 
-def rows_of(found: Replayed) -> tuple[Row, ...]:
+def _rows_of(found: Replayed) -> tuple[Row, ...]:
     """Return the figures of a replay; less is better, except for merges."""
     return (
         _row(found, "Time to merge, median", "time_to_merge_p50_s"),

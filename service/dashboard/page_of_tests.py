@@ -1,7 +1,8 @@
-"""The page that lists the tests of a repository by the harm that they do."""
+"""The pages that list the tests of a repository, by the harm that they do, and its last uploads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -10,7 +11,7 @@ from service.database.paging import PageSelection
 from service.errors import Malformed
 from service.runtime import Options, Runtime
 from service.testhealth.filters import TestFilter, TestOrder
-from service.testhealth.operations import all_tests
+from service.testhealth.operations import all_tests, page_of_upload
 from service.testhealth.operations.all_tests import TestsInDetail
 from service.testhealth.operations.records import RepositoryAddresses, ShownTest
 from service.vocabulary import Health
@@ -40,12 +41,46 @@ CHOICES = {"status": STATUSES, "quarantined": FLAGS, "ticket": FLAGS, "sort": OR
 FILTERS = ("q", "status", "owner", "variant", "quarantined", "ticket", "sort")
 
 
+@dataclass(frozen=True, slots=True)
+class _UploadRow:
+    """One upload; `problem` is why none of it counts, or empty."""
+
+    id: str
+    received_at: datetime
+    sha: str
+    branch: str
+    prs: tuple[int, ...]
+    job: str
+    variant: str
+    tests: int
+    failed: int
+    skipped: int
+    warnings: int
+    problem: str
+
+
 class CiStep(NamedTuple):
     """The data of a CI step that uploads reports: our address, the organization, the repository."""
 
     url: str
     org: str
     slug: str
+
+
+@dataclass(frozen=True, slots=True)
+class UploadsPage:
+    """The last 100 uploads, the newest first."""
+
+    rows: tuple[_UploadRow, ...]
+    ci: CiStep
+
+    @property
+    def heading(self) -> str:
+        """`The last 100 uploads`."""
+        count = len(self.rows)
+        if not count:
+            return "There are no uploads yet"
+        return "One upload" if count == 1 else f"The last {count} uploads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +161,33 @@ async def read(runtime: Runtime, where: RepositoryAddresses, query: Mapping[str,
     )
     page = PageSelection(TESTS_MAX, query.get("token"), "token")
     detail = await all_tests.in_detail(runtime, where.repository, wanted, page)
-    return TestsPage(given, detail, ci_step(runtime.options, where.repository))
+    return TestsPage(given, detail, _ci_step(runtime.options, where.repository))
 
 
-def ci_step(options: Options, repository: RepositoryRecord) -> CiStep:
+def _ci_step(options: Options, repository: RepositoryRecord) -> CiStep:
     """Return what the CI of a repository needs to upload reports."""
     ref = repository.ref
     return CiStep(options.public_url or "https://YOUR-HOST", ref.owner, ref.slug)
+
+
+async def read_uploads(runtime: Runtime, where: RepositoryAddresses) -> UploadsPage:
+    """Return the page."""
+    found = await page_of_upload.newest(runtime, where.repository)
+    rows = tuple(
+        _UploadRow(
+            id=each.id,
+            received_at=each.received_at,
+            sha=each.sha,
+            branch=each.branch or "",
+            prs=each.prs,
+            job=each.job,
+            variant=each.variant,
+            tests=each.counts.get("tests", 0),
+            failed=each.failures,
+            skipped=each.counts.get("skipped", 0),
+            warnings=len(each.warnings),
+            problem=each.refusal or "",
+        )
+        for each in found
+    )
+    return UploadsPage(rows, _ci_step(runtime.options, where.repository))

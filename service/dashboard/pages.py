@@ -12,8 +12,6 @@ from service.dashboard import (
     page_of_run,
     page_of_settings,
     page_of_tests,
-    page_of_uploads,
-    quarantine_actions,
     queue_actions,
 )
 from service.dashboard.page_of_health import HealthPage
@@ -21,8 +19,7 @@ from service.dashboard.page_of_pull_request import PullRequestPage
 from service.dashboard.page_of_queue import QueuePage
 from service.dashboard.page_of_queues import QueuesPage
 from service.dashboard.page_of_run import RunPage
-from service.dashboard.page_of_tests import TestsPage
-from service.dashboard.page_of_uploads import UploadsPage
+from service.dashboard.page_of_tests import TestsPage, UploadsPage
 from service.dashboard.requests import PageKind, PageRequest, Version
 from service.dashboard.visitors import Rights
 from service.mergequeue.operations import overview
@@ -113,7 +110,7 @@ async def _version_of_uploads(runtime: Runtime, request: PageRequest) -> Version
 
 async def uploads(runtime: Runtime, request: PageRequest) -> UploadsPage:
     """Return the page that lists uploads."""
-    return await page_of_uploads.read(runtime, request.where)
+    return await page_of_tests.read_uploads(runtime, request.where)
 
 
 async def upload(runtime: Runtime, request: PageRequest) -> PageOfUpload:
@@ -123,7 +120,7 @@ async def upload(runtime: Runtime, request: PageRequest) -> PageOfUpload:
 
 PAGES: tuple[PageKind[PageRequest], ...] = (
     PageKind("tests", "tests.html", tests, _version_of_tests),
-    PageKind("tests/{id}", "test.html", test, actions=quarantine_actions.OF_TEST),
+    PageKind("tests/{id}", "test.html", test, actions=queue_actions.OF_TEST),
     PageKind("uploads", "uploads.html", uploads, _version_of_uploads),
     PageKind("uploads/{id}", "upload.html", upload),
     PageKind("runs/{id}", "run.html", run, _version_of_run),

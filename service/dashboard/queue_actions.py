@@ -1,11 +1,12 @@
-"""Actions of the pages of a queue and of a pull request: one operation each."""
+"""Actions of the pages of a queue, of a pull request and of a test: one operation each."""
 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from datetime import timedelta
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from service.accounts import access, audit_log, page_addresses
 from service.dashboard.requests import Action, PageRequest
@@ -19,7 +20,9 @@ from service.mergequeue.operations import overview, pull_requests, queue_access,
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.provider.values import AccessLevel
 from service.runtime import Runtime
-from service.vocabulary import Actor, QueueRef
+from service.testhealth.operations import overrides
+from service.testhealth.operations.overrides import OverrideRequest
+from service.vocabulary import Actor, Override, QueueRef
 
 PAUSES = AccessLevel.MAINTAIN
 """The access that pausing takes."""
@@ -33,6 +36,14 @@ PAUSE_ALL = (
     "resumes it. Tests in progress go on, and pull requests keep their order."
 )
 """The question before all queues are paused."""
+
+
+class _Quarantine(Request):
+    """The fields of the form: what people decide, why, and for how long."""
+
+    override: Annotated[Override, BeforeValidator(common.one_of(Override, Override.UNSPECIFIED))]
+    reason: Annotated[common.Reason, Field(min_length=1)]
+    days: Literal["14", "30", "90", "366"] = "30"
 
 
 class Reasoned(Request):
@@ -53,7 +64,7 @@ async def pause(runtime: Runtime, request: PageRequest) -> None:
     await _set_state(runtime, request, QueueState.PAUSED)
 
 
-async def drain(runtime: Runtime, request: PageRequest) -> None:
+async def _drain(runtime: Runtime, request: PageRequest) -> None:
     """Start no more test runs; what is tested still lands."""
     await _set_state(runtime, request, QueueState.DRAINING)
 
@@ -127,7 +138,7 @@ async def _store_denial(runtime: Runtime, queue: QueueRef, actor: Actor) -> None
     await access.store_denial(runtime, entry, "less than maintain access to every queue")
 
 
-async def remove(runtime: Runtime, request: PageRequest) -> None:
+async def _remove(runtime: Runtime, request: PageRequest) -> None:
     """Take the pull request out of the queue."""
     queue = await _queue(runtime, request)
     await pull_requests.cancel(runtime, queue, request.number, request.visitor.actor)
@@ -167,14 +178,14 @@ async def _queue(runtime: Runtime, request: PageRequest) -> QueueRef:
 
 OF_QUEUE: Mapping[str, Action[PageRequest]] = {
     "pause": Action(PAUSES, pause),
-    "drain": Action(AccessLevel.MAINTAIN, drain),
+    "drain": Action(AccessLevel.MAINTAIN, _drain),
     "resume": Action(AccessLevel.MAINTAIN, resume),
     "release": Action(AccessLevel.ADMIN, release),
 }
 OF_PULL_REQUEST: Mapping[str, Action[PageRequest]] = {
     "remove": Action(
         AccessLevel.WRITE,
-        remove,
+        _remove,
         "Pull request #{number} leaves the queue. Test runs that contain it are stopped, and pull "
         "requests that are tested on top of it are tested again.",
         "Remove from the queue",
@@ -182,4 +193,24 @@ OF_PULL_REQUEST: Mapping[str, Action[PageRequest]] = {
     "restart": Action(AccessLevel.WRITE, restart),
     "submit": Action(AccessLevel.WRITE, submit),
     "priority": Action(AccessLevel.MAINTAIN, _prioritize),
+}
+
+
+async def _set_override(runtime: Runtime, request: PageRequest) -> None:
+    """Set a quarantine override."""
+    given = request.read(_Quarantine)
+    until = request.now + timedelta(days=int(given.days))
+    asked = OverrideRequest(request.id, given.override, given.reason, until)
+    await overrides.put(runtime, request.where.repository, asked, request.visitor.actor)
+
+
+async def _end_override(runtime: Runtime, request: PageRequest) -> None:
+    """Remove the quarantine override."""
+    asked = OverrideRequest(request.id, Override.UNSPECIFIED)
+    await overrides.put(runtime, request.where.repository, asked, request.visitor.actor)
+
+
+OF_TEST: Mapping[str, Action[PageRequest]] = {
+    "quarantine": Action(AccessLevel.WRITE, _set_override),
+    "end": Action(AccessLevel.WRITE, _end_override),
 }

@@ -9,7 +9,7 @@ import jinja2
 import structlog
 from aiohttp import web
 
-from service.dashboard import forms, streams
+from service.dashboard import requests, streams
 from service.dashboard.filters import FILTERS
 from service.dashboard.readers import Misdirected
 from service.errors import ServiceError
@@ -71,7 +71,7 @@ def _templates() -> jinja2.Environment:
         style=documents.address("pages.css"),
         script=documents.address("live.js"),
         frame=documents.address("frame.js"),
-        tag_field=forms.TAG,
+        tag_field=requests.TAG,
     )
     return templates
 
@@ -148,7 +148,7 @@ class Rendering:
         if problem.status == 401 and is_signing_in:
             return self.sign_in_again(401, "Sign in to see this page", SIGN_IN, path)
         own = None
-        if isinstance(error, forms.Foreign):
+        if isinstance(error, requests.Foreign):
             own = FORBIDDEN, error.detail
         elif problem.code == "never_submitted":
             own = problem.detail.removesuffix("."), NEVER_SUBMITTED

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from service.accounts import sessions
 from service.accounts.api.admission import Admission
-from service.dashboard import forms, readers
+from service.dashboard import readers, requests
 from service.dashboard.rendering import Rendering
 from service.errors import ServiceError, Unauthenticated
 from service.provider.errors import ProviderError
@@ -92,7 +92,7 @@ class SignInPages:
         """End the session."""
         try:
             visitor = await self._readers.visitor(request)
-            await forms.read(request, visitor, self._runtime.options)
+            await requests.read(request, visitor, self._runtime.options)
             name = readers.cookie_name(self._runtime)
             await sessions.end(self._runtime, request.cookies[name], visitor.actor)
         except ServiceError as error:

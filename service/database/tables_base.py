@@ -26,6 +26,7 @@ class Row(SQLModel):
 
     __table__: ClassVar[Table]
     metadata: ClassVar[MetaData] = METADATA
+    model_config = {"defer_build": True}
 
 
 def partial(name: str, row: type[Row], *columns: str, where: ColumnElement[bool]) -> Index:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated
 
 from markdown_it import MarkdownIt
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from service.http import codes, errors, openapi, reference
 from service.http.errors import HttpRefused
@@ -59,8 +59,6 @@ def safe(framed_by: str | None) -> Mapping[str, str]:
 
 class ErrorCode(BaseModel):
     """The variable of `/docs/errors/{code}`."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     code: Annotated[str, Field(json_schema_extra={"enum": list(errors.STATUS_OF)})]
     """The code of a problem."""

@@ -14,10 +14,10 @@ import pytest
 from aiohttp import web
 
 from bot.cli import app
-from bot.demo import buttons, play, run, stage, story, watching
-from bot.demo.buttons import Button
+from bot.demo import play, playground, run, stage, story, watching
 from bot.demo.ground import Ground
 from bot.demo.play import Play
+from bot.demo.playground import Button
 from bot.demo.run import DemoOptions
 from bot.demo.stage import Ports, Stage
 from bot.demo.watching import Event, RunDetails, Submission, Watch
@@ -262,7 +262,7 @@ async def silent(response_timeout_s):
 async def test_a_story_that_ends_early_says_which_time_limit_ended_it(
     response_s, story_s, said, monkeypatch
 ):
-    monkeypatch.setattr(buttons, "STORY_TIMEOUT_S", story_s)
+    monkeypatch.setattr(playground, "_STORY_TIMEOUT_S", story_s)
 
     async def ask(ground):
         await ground.stage.call("/getQueue", "main")
@@ -270,7 +270,7 @@ async def test_a_story_that_ends_early_says_which_time_limit_ended_it(
     async with silent(response_s) as staged:
         told: list[str] = []
         ground = Ground(Watch(staged), staged.clock, told.append, "older")
-        buttons.start(ground, Button("ask", "Ask", "", ask))
+        playground.start(ground, Button("ask", "Ask", "", ask))
         await ground.playing["ask"]
     assert told == [f"        {said}"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from bot.cli.app import main
 from bot.uploader import __main__ as uploader
-from bot.uploader import oidc
+from bot.uploader import ci
 from bot.uploader.transport import RequestFailed
 from tests.cli import service
 from tests.cli.service import an_upload
@@ -29,7 +29,7 @@ class Actions(HTTPServer):
     @property
     def environ(self) -> dict[str, str]:
         url = f"http://127.0.0.1:{self.server_port}/token?api-version=2.0"
-        return {oidc.URL: url, oidc.TOKEN: "of-the-job"}
+        return {ci.URL: url, ci.TOKEN: "of-the-job"}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -73,17 +73,17 @@ def reports(tmp_path, monkeypatch, actions):
 
 
 def test_a_job_asks_for_a_token_of_this_service(actions):
-    assert oidc.fetch_token(actions.environ, "https://queue.example.org/v1") == JWT
+    assert ci.fetch_token(actions.environ, "https://queue.example.org/v1") == JWT
     ((path, credential),) = actions.seen
     assert path == "/token?api-version=2.0&audience=https%3A%2F%2Fqueue.example.org"
     assert credential == "Bearer of-the-job"
 
 
 def test_without_the_permission_there_is_none(actions):
-    assert oidc.fetch_token({}, "https://queue.example.org") == ""
+    assert ci.fetch_token({}, "https://queue.example.org") == ""
     actions.status = 500
     with pytest.raises(RequestFailed):
-        oidc.fetch_token(actions.environ, "https://queue.example.org")
+        ci.fetch_token(actions.environ, "https://queue.example.org")
 
 
 def test_the_action_uploads_with_the_jobs_own_token(reports, actions, capsys):
@@ -108,7 +108,7 @@ def test_headgate_upload_names_the_owner_as_the_organization(reports, actions, m
 
 
 def test_a_job_of_another_ci_sends_its_token_and_names_its_repository(reports, monkeypatch):
-    monkeypatch.setenv(oidc.GIVEN, JWT + "1")
+    monkeypatch.setenv(ci.GIVEN, JWT + "1")
     with service.served() as api:
         api.says(UPLOAD, an_upload(0, 0, 0))
         arguments = ["upload", "--url", api.url, "--junit", "*.xml", "--sha", "a" * 40]
@@ -123,4 +123,4 @@ def test_a_job_of_another_ci_sends_its_token_and_names_its_repository(reports, m
 
 def test_a_given_token_that_is_none_is_refused_by_name():
     with pytest.raises(RequestFailed, match="HEADGATE_OIDC_TOKEN is not an OIDC token"):
-        oidc.given_token({oidc.GIVEN: "$(buildkite-agent oidc request-token)"})
+        ci.given_token({ci.GIVEN: "$(buildkite-agent oidc request-token)"})

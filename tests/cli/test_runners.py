@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.cli import running
+from bot.cli import upload
 
 NOTHING: dict[str, str] = {}
 
@@ -31,7 +31,7 @@ def folder(monkeypatch, tmp_path):
     ],
 )
 def test_the_runner_is_the_first_program_that_is_no_launcher(command, runner):
-    assert running.runner_of(command, NOTHING) == runner
+    assert upload.runner_of(command, NOTHING) == runner
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_the_runner_is_the_first_program_that_is_no_launcher(command, runner):
     ],
 )
 def test_a_program_that_runs_more_than_tests_is_not_the_runner(command, runner):
-    assert running.runner_of(command, NOTHING) == runner
+    assert upload.runner_of(command, NOTHING) == runner
 
 
 @pytest.mark.parametrize(
@@ -69,19 +69,19 @@ def test_a_program_that_runs_more_than_tests_is_not_the_runner(command, runner):
     ],
 )
 def test_pytest_with_coverage_is_another_runner(options):
-    assert running.runner_of(["pytest", *options], NOTHING) == "pytest-cov"
-    assert running.runner_of(["sh", "-c", " ".join(["pytest", *options])], NOTHING) == "pytest-cov"
+    assert upload.runner_of(["pytest", *options], NOTHING) == "pytest-cov"
+    assert upload.runner_of(["sh", "-c", " ".join(["pytest", *options])], NOTHING) == "pytest-cov"
 
 
 def test_coverage_is_found_where_the_environment_or_a_file_turns_it_on(folder):
     command = ["pytest", "tests/unit::test_total"]
-    assert running.runner_of(command, {"PYTEST_ADDOPTS": "--cov"}) == "pytest-cov"
+    assert upload.runner_of(command, {"PYTEST_ADDOPTS": "--cov"}) == "pytest-cov"
     (folder / "tests").mkdir()
     (folder / "tests" / "unit").touch()
-    assert running.runner_of(command, NOTHING) == "pytest"
+    assert upload.runner_of(command, NOTHING) == "pytest"
     settings = folder / "tests" / "pytest.ini"
     settings.write_text("[pytest]\naddopts = --cov=src\n")
-    assert running.runner_of(command, NOTHING) == "pytest-cov"
-    assert running.runner_of(["pytest"], NOTHING) == "pytest"
+    assert upload.runner_of(command, NOTHING) == "pytest-cov"
+    assert upload.runner_of(["pytest"], NOTHING) == "pytest"
     settings.rename(folder / "pytest.ini")
-    assert running.runner_of(["pytest"], NOTHING) == "pytest-cov"
+    assert upload.runner_of(["pytest"], NOTHING) == "pytest-cov"

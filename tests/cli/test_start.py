@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from bot.cli import access
+from bot.cli.exits import Exit
 from service.accounts import tokens
 from tests.cli.processes import environment
 
@@ -23,15 +24,15 @@ VALUES = {
 }
 SLOW = {"aiohttp", "alembic", "asyncio", "cryptography", "gidgethub", "rich", "sqlalchemy"}
 SCRIPT = """
-import json, sys
+import gc, json, sys
 from bot.cli import app
 code = app.run(json.loads(sys.argv[1]))
-print(json.dumps([code, sorted(sys.modules)]))
+print(json.dumps([code, sorted(sys.modules), gc.isenabled() and gc.get_freeze_count()]))
 """
 
 
-def imported(cwd, *arguments):
-    """The exit code of a command, and the modules that it has imported."""
+def started(cwd, *arguments):
+    """The exit code of a command, its modules, and how much the collector no longer looks at."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, json.dumps(arguments)],
         cwd=cwd,
@@ -40,8 +41,8 @@ def imported(cwd, *arguments):
         check=True,
         text=True,
     )
-    code, modules = json.loads(done.stdout.splitlines()[-1])
-    return code, set(modules)
+    code, modules, frozen = json.loads(done.stdout.splitlines()[-1])
+    return code, set(modules), frozen
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def imported(cwd, *arguments):
     ids=" ".join,
 )
 def test_a_thin_command_imports_neither_the_service_nor_slow_libraries(tmp_path, arguments):
-    code, modules = imported(tmp_path, *arguments)
+    code, modules, _ = started(tmp_path, *arguments)
     assert code == 0
     assert "bot.cli.app" in modules
     assert {each for each in modules if each.partition(".")[0] == "service"} <= VALUES
@@ -71,9 +72,17 @@ def test_a_thin_command_imports_neither_the_service_nor_slow_libraries(tmp_path,
 
 @pytest.mark.soak
 def test_a_command_that_reads_the_database_imports_the_service(tmp_path):
-    code, modules = imported(tmp_path, "migrate", "--check")
+    code, modules, _ = started(tmp_path, "migrate", "--check")
     assert code == 1
     assert {"sqlalchemy", "service.database.database"} <= modules
+
+
+@pytest.mark.soak
+def test_a_server_never_collects_what_it_has_imported(tmp_path):
+    code, modules, frozen = started(tmp_path, "serve", "--log-format", "verse")
+    assert code == Exit.START_REFUSED
+    assert "bot.wiring" in modules
+    assert frozen > 100_000
 
 
 def test_the_limits_of_token_options_are_those_of_the_service():

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 import yaml
 
-from bot.uploader import targets, touched
-from bot.uploader.touched import Change
+from bot.uploader import targets
+from bot.uploader.targets import Change
 from tests.cli import service
 from tests.tidy.tree import ROOT
 
@@ -269,10 +269,10 @@ def test_too_many_names_are_everything(monkeypatch):
     ],
 )
 def test_a_glob_of_paths(path, glob, fits):
-    assert touched.is_match(path, glob) is fits
+    assert targets.is_match(path, glob) is fits
 
 
 def test_no_tool_on_the_machine_says_so(monkeypatch):
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(touched.ToolFailed, match="there is no pnpm on this machine"):
-        touched.by_pnpm(Change("a", "b", ("x",), frozenset()))
+    with pytest.raises(targets.ToolFailed, match="there is no pnpm on this machine"):
+        targets.by_pnpm(Change("a", "b", ("x",), frozenset()))

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from bot.sandbox.acts import async_merging, seeds
+from bot.sandbox.acts import merging, seeds
 from bot.sandbox.acts.merging import MergeCall
 from bot.sandbox.records import Actor
 from service.mergequeue.engine.reasons import Reason
@@ -144,7 +144,7 @@ async def test_a_lower_member_that_a_person_merges_meanwhile_lands_once(world: W
     assert pull is not None
     alice = world.sandbox.world.account("alice")
     assert alice is not None
-    async_merging.submit(pull, Actor(alice), MergeCall("squash"), "direct_merge")
+    merging.submit(pull, Actor(alice), MergeCall("squash"), "direct_merge")
     await world.settle()
     assert await world.merged() == stack
     assert [(await world.entry(number)).reason for number in stack] == [Reason.LANDED] * 3

@@ -17,7 +17,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from bot.demo import buttons, ground, playground, run
+from bot.demo import ground, playground, run
 from bot.demo.ground import Ground
 from bot.demo.run import DemoOptions
 from bot.demo.stage import Parts, Ports
@@ -127,7 +127,7 @@ async def test_the_page_shows_both_sides_and_its_look_comes_from_the_dashboard(
     visitor: Visitor,
 ) -> None:
     page = await visitor.page()
-    for button in buttons.BUTTONS:
+    for button in playground.BUTTONS:
         assert f'value="{button.name}"' in page
     assert "Retry uploads" in page
     assert "A test branch waits until 10 s after the push before it" in page

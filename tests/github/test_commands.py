@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot import commands
-from service.mergequeue.wording import unclear_commands
+from service.mergequeue.wording import refusals
 from service.provider.signals import (
     AskCancel,
     AskDrain,
@@ -171,7 +171,7 @@ def test_a_faulty_line_says_what_is_wrong_and_what_was_meant(body, ask):
     assert commands.parse(body) == ask
 
 
-@pytest.mark.parametrize("word", unclear_commands.MAY_FOLLOW)
+@pytest.mark.parametrize("word", refusals.MAY_FOLLOW)
 def test_every_word_that_an_answer_names_is_known(word):
     ask = commands.parse(f"/merge {word}")
     unknown = (Unclear.UNKNOWN_WORD, Unclear.UNKNOWN_OPTION)

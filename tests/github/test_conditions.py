@@ -3,8 +3,7 @@
 import pytest
 
 from bot.github import conditions, workflow_files, workflows
-from bot.github.workflow_files import Workflow
-from bot.github.workflow_jobs import WorkflowJob
+from bot.github.workflow_files import Workflow, WorkflowJob
 from service.provider.values import Vehicle
 from service.vocabulary import ELSEWHERE
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from bot.github.landing import Evidence, judged
 from bot.github.protection import BranchRules
-from bot.github.refusals import Evidence, judged
 from service.provider.errors import ProviderError, Refused, RefusedCode, Throttled
 from service.provider.tickets import TicketRequest
 from service.provider.values import CheckReportStatus, Known, LandStopCode, Reply

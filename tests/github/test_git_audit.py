@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bot.github.audits.builds import git_builds
+from bot.github.audits.app import git_builds
 from bot.github.gitbuild.builder import BuilderState, Failure
 from bot.github.gitbuild.mirror import Reason
 from bot.github.options import BuildMethod

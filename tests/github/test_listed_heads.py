@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.github import chains, vehicles
+from bot.github import chains, testbranches
 from service.provider.stacks import StackMember
 from service.vocabulary import PullRequestState, Sha
 from tests.github.table import REPO, on_table
@@ -54,7 +54,7 @@ async def test_only_the_draft_of_a_test_branch_is_closed_with_it(made):
     table, client = made
     table.says("GET /pulls", [*OTHERS, listed(3, BRANCH)])
     table.says("PATCH /pulls/3", {})
-    await vehicles.discard(client, BRANCH)
+    await testbranches.discard(client, BRANCH)
     assert [call for call in table.calls if call.startswith("PATCH")] == ["PATCH /pulls/3"]
 
 
@@ -63,7 +63,7 @@ async def test_only_the_draft_of_a_test_branch_is_opened_again_with_it(made):
     table.says("POST /git/refs", {}, status=201)
     table.says("GET /pulls", [], [*OTHERS, listed(3, BRANCH)])
     table.says("PATCH /pulls/3", {})
-    await vehicles.restore(client, BRANCH, BELOW)
+    await testbranches.restore(client, BRANCH, BELOW)
     assert [call for call in table.calls if call.startswith("PATCH")] == ["PATCH /pulls/3"]
 
 

@@ -6,9 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bot.github import pacing
-from bot.github.counts import CallKind
 from bot.github.limits import Limit
-from bot.github.pacing import Cost, Pacer, Priority
+from bot.github.pacing import CallKind, Cost, Pacer, Priority
 from service.provider.budget import LimitName, Pressure
 from service.provider.errors import Throttled
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from service.accounts.api import auth
-from service.dashboard import quarantine_actions
+from service.dashboard import queue_actions
 from service.dashboard.visitors import Visitor
 from service.errors import NotAllowed
 from service.http.callers import Caller
@@ -49,7 +49,7 @@ class Overrides:
     def ask_on_page(self, asked: Asked, level: AccessLevel) -> None:
         """A person with this access presses the button of the test's page."""
         visitor = Visitor(Actor(ActorKind.PERSON, "will", "12"), "tag", level=level)
-        may = visitor.may(quarantine_actions.OF_TEST["quarantine"].needs)
+        may = visitor.may(queue_actions.OF_TEST["quarantine"].needs)
         self._take(asked, is_stored=may)
 
     def _take(self, asked: Asked, *, is_stored: bool) -> None:

@@ -5,7 +5,7 @@ See docs/design/provider.md 12.
 
 import pytest
 
-from bot.sandbox.rest import git_data
+from bot.sandbox.rest import repositories
 from service.provider.errors import Gone, GoneKind, Refused, RefusedCode, Unavailable
 from service.provider.trees import (
     Different,
@@ -113,7 +113,7 @@ class Files:
         assert found.ids["a/b/c.py"] == found.ids["d.py"] != found.ids["e.py"]
 
     async def test_a_list_that_was_cut_is_not_complete(self, stage, monkeypatch):
-        monkeypatch.setattr(git_data, "TREE_LINES_MAX", 1)
+        monkeypatch.setattr(repositories, "_TREE_LINES_MAX", 1)
         found = await stage.provider.tree_paths(stage.repo, stage.tip())
         assert not found.complete
 

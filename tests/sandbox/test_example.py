@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.sandbox import example
+from bot.sandbox.acts import seeds
 from bot.sandbox.app import Sandbox, SandboxOptions, running
 
 
@@ -23,19 +23,19 @@ def conclusions(sandbox: Sandbox, repo: str, sha: str) -> dict[str, str | None]:
 
 async def when_tested(sandbox: Sandbox, number: int) -> dict[str, str | None]:
     """The checks on a test branch with the files of a pull request."""
-    pull = sandbox.repository(example.WIDGETS).issues[number].pull
+    pull = sandbox.repository(seeds.WIDGETS).issues[number].pull
     assert pull is not None
     branch = f"headgate/merge/pr-{number}/x"
     fields = {"head": branch, "from": pull.head_sha, "files": {"x.txt": "x\n"}, "draft": True}
-    opened = await sandbox.act("open", "alice", example.WIDGETS, **fields)
+    opened = await sandbox.act("open", "alice", seeds.WIDGETS, **fields)
     await sandbox.settle()
-    return conclusions(sandbox, example.WIDGETS, opened["head"])
+    return conclusions(sandbox, seeds.WIDGETS, opened["head"])
 
 
 async def test_every_pull_request_is_behind_main_and_its_own_checks_pass(filled: Sandbox) -> None:
-    for repo, count in ((example.WIDGETS, 5), (example.WEBSITE, 1)):
+    for repo, count in ((seeds.WIDGETS, 5), (seeds.WEBSITE, 1)):
         repository = filled.repository(repo)
-        required = {"lint", "test"} if repo == example.WIDGETS else {"build"}
+        required = {"lint", "test"} if repo == seeds.WIDGETS else {"build"}
         pulls = repository.open_pulls()
         assert len(pulls) == count
         for pull in pulls:
@@ -53,9 +53,9 @@ async def test_the_broken_one_fails_on_a_test_branch_alone(filled: Sandbox) -> N
 
 
 async def test_two_conflict_and_each_alone_can_be_merged(filled: Sandbox) -> None:
-    repository = filled.repository(example.WIDGETS)
+    repository = filled.repository(seeds.WIDGETS)
     assert all(pull.mergeable for pull in repository.open_pulls())
-    await filled.act("merge", "alice", example.WIDGETS, number=1)
+    await filled.act("merge", "alice", seeds.WIDGETS, number=1)
     await filled.settle()
     mergeable = {pull.number: pull.mergeable for pull in repository.open_pulls()}
     assert mergeable == {2: True, 3: True, 4: True, 5: False}

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from bot.sandbox.app import SandboxOptions, running
-from bot.sandbox.oauth import CODE_LIFETIME
+from bot.sandbox.registration import SIGN_IN_CODE_LIFETIME
 
 BACK = "http://127.0.0.1:1/auth/github/callback"
 VERIFIER = "v" * 43
@@ -110,7 +110,7 @@ async def test_a_code_is_valid_once_and_for_ten_minutes(sandbox, http):
     assert "access_token" in await exchanged(sandbox, http, code)
     assert (await exchanged(sandbox, http, code))["error"] == "bad_verification_code"
     late = await code_of(sandbox, http)
-    sandbox.world.timeline.clock.advance(CODE_LIFETIME.total_seconds() + 1)
+    sandbox.world.timeline.clock.advance(SIGN_IN_CODE_LIFETIME.total_seconds() + 1)
     assert (await exchanged(sandbox, http, late))["error"] == "bad_verification_code"
 
 

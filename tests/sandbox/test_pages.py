@@ -5,7 +5,7 @@ import re
 import aiohttp
 import pytest
 
-from bot.sandbox.markdown import rendered
+from bot.sandbox.pages import rendered
 from tests.sandbox.client import REPO
 
 

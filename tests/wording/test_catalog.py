@@ -43,7 +43,6 @@ from service.mergequeue.wording import (
     refusals,
     replies,
     situation,
-    unclear_commands,
 )
 from service.mergequeue.wording.replies import Right
 from service.mergequeue.wording.situation import Situation, Wanted
@@ -127,7 +126,7 @@ def test_each_condition_each_next_event_and_each_outcome_has_a_text():
     assert set(conditions.CONDITIONS) == set(ConditionCode)
     assert set(conditions.NEXT) == set(Next)
     assert set(checked_names.OUTCOMES) == {*CheckOutcome, None}
-    assert set(unclear_commands.UNCLEAR) == set(Unclear)
+    assert set(refusals.UNCLEAR) == set(Unclear)
     assert set(replies.COMMANDS) == set(Right)
 
 

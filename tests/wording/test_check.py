@@ -10,7 +10,7 @@ from service.mergequeue.engine import targets
 from service.mergequeue.engine.model import RequiredSet
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.wording import bodies, controls, notices
+from service.mergequeue.wording import bodies, notices
 from service.provider.controls import Control
 from service.provider.values import (
     CheckReportStatus,
@@ -36,7 +36,7 @@ def test_the_check_run(name):
 
 @pytest.mark.parametrize("control", Control)
 def test_every_control_fits_a_button(control):
-    box, label, description = controls.TEXTS[control]
+    box, label, description = notices.TEXTS[control]
     assert box
     assert (len(control) <= 20, len(label) <= 20, len(description) <= 40) == (True, True, True)
 
@@ -45,7 +45,7 @@ def test_commands_turned_off_leave_no_box_and_no_button():
     shown = STORIES["testing"]
     config = replace(shown.queue.config, commands_enabled=False)
     shown = replace(shown, queue=replace(shown.queue, config=config))
-    assert (controls.boxes(shown), controls.buttons(shown)) == ("", ())
+    assert (notices._boxes_of(shown), notices.buttons(shown)) == ("", ())
 
 
 def test_a_check_run_belongs_to_one_submission_and_its_head():

@@ -1,14 +1,15 @@
-"""Compare what a statement says with what git has.
+"""Compare what a statement says with what git has, and report it for people and as JSON.
 
 Every check ends in a finding: it holds, it is refuted, or it cannot be told here. A landing is
 proved when all hold.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from bot.cli import output
 from bot.cli.exits import Failed
 from bot.cli.verifying.documents import Document, Documents
 from bot.cli.verifying.repository import Repository
@@ -21,6 +22,9 @@ COUNTS = frozenset({"passed", "reused", "excused", "skipped", "optional"})
 _ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 Json = Mapping[str, object]
+
+_NOT_CHECKED = "Not checked: what CI reported, who asked, who approved. The signer alone says it."
+_MARKS = ("proved", "refuted", "cannot tell")
 
 
 class Verdict(IntEnum):
@@ -378,3 +382,53 @@ def _id(holder: Json, name: str) -> str:
     if not isinstance(value, str) or _ID.fullmatch(value) is None:
         raise ValueError(name)
     return value
+
+
+def show(judged: Sequence[Judged], faults: Sequence[str]) -> None:
+    """Print each commit with what was found; what holds is shown only of a single commit."""
+    for fault in faults:
+        output.line(f"refuted  {fault}")
+    for each in judged:
+        number = "" if each.number is None else f" #{each.number}"
+        branch = "" if each.branch is None else f" on {each.branch}"
+        output.line(f"{_MARKS[each.verdict]}  {each.commit}{number}{branch}")
+        for finding in each.findings:
+            if finding.verdict or len(judged) == 1:
+                output.line(f"  {_MARKS[finding.verdict]}: {finding.text}")
+        for weakness in each.weaknesses:
+            output.line(f"  note: {weakness}")
+    strangers = _strangers(judged)
+    if strangers:
+        output.line(f"Without evidence: {', '.join(strangers)}")
+    output.line(_NOT_CHECKED)
+
+
+def _strangers(judged: Sequence[Judged]) -> list[str]:
+    """Return the commits without evidence of a landing."""
+    return [each.commit for each in judged if not each.came]
+
+
+def record_of(
+    judged: Sequence[Judged], faults: Sequence[str], verdict: Verdict
+) -> dict[str, object]:
+    """Return the same as one JSON value."""
+    return {
+        "verdict": _MARKS[verdict],
+        "faults": list(faults),
+        "withoutEvidence": _strangers(judged),
+        "notChecked": _NOT_CHECKED,
+        "commits": [
+            {
+                "commit": each.commit,
+                "pullRequest": each.number,
+                "branch": each.branch,
+                "verdict": _MARKS[each.verdict],
+                "findings": [
+                    {"verdict": _MARKS[finding.verdict], "text": finding.text}
+                    for finding in each.findings
+                ],
+                "weaknesses": list(each.weaknesses),
+            }
+            for each in judged
+        ],
+    }

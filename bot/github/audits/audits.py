@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bot.github.audits import app, builds, facts, rules, workflow_rules
+from bot.github.audits import app, facts, rules
 from bot.github.audits.facts import AppFacts, RepositoryFacts
 from bot.github.client import RepositoryClient
 from bot.github.gitbuild.builder import GitBuilder
@@ -32,18 +32,18 @@ OF_REPOSITORY: tuple[Audit[RepositoryFacts], ...] = (
     rules.rules_of_test_branches,
     rules.branch_names,
     rules.other_queues,
-    workflow_rules.workflow_triggers,
-    workflow_rules.workflow_conditions,
-    workflow_rules.workflow_drafts,
-    workflow_rules.workflow_concurrency,
-    workflow_rules.workflow_paths,
+    rules.workflow_triggers,
+    rules.workflow_conditions,
+    rules.workflow_drafts,
+    rules.workflow_concurrency,
+    rules.workflow_paths,
 )
 APP_KEY = "app-key"
 READING = "repository-reading"
 IDS = (
     *(APP_KEY, *(one.id for one in OF_APP)),
     *(READING, *(one.id for one in OF_REPOSITORY)),
-    builds.git_builds.id,
+    app.git_builds.id,
 )
 """Every audit, in the order of docs/reference/doctor.md."""
 
@@ -73,7 +73,7 @@ async def run(
         return [*found, error(words, READING_MEND, audit=READING)]
     found.append(fine("The repository can be read.", audit=READING))
     found += [one for each in OF_REPOSITORY for one in each.findings(read)]
-    return [*found, *builds.git_builds.findings(state)]
+    return [*found, *app.git_builds.findings(state)]
 
 
 KEY_WORKS = "GitHub accepts the App's key."

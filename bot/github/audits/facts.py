@@ -7,9 +7,8 @@ from email.utils import parsedate_to_datetime
 
 from bot.github import protection, reading, refs, workflows
 from bot.github.client import GitHubClient, RepositoryClient
-from bot.github.protection import BranchRules, Protection, Read
+from bot.github.protection import BranchRules, Protection, Read, Rule
 from bot.github.reading import Fields
-from bot.github.rules import Rule
 from bot.github.workflows import Workflows
 from service.provider.audits import AuditSubject
 from service.provider.errors import Gone, Refused, Unavailable

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 import structlog
 
-from bot.github import protection, refs, testbranches, vehicles
+from bot.github import protection, refs, testbranches
 from bot.github.client import RepositoryClient
 from bot.github.gitbuild import mirror as mirrors
 from bot.github.gitbuild.chain import Conflicting, GitBuild, Place
@@ -249,7 +249,7 @@ class GitBuilder:
         """Delete a branch with a waiting push, else by the REST API."""
         seat = self._seats.get(client.repo.slug.lower())
         if seat is None or seat.place is None or not await seat.place.pushes.delete(client, branch):
-            await vehicles.discard(client, branch)
+            await testbranches.discard(client, branch)
 
     async def state(self, client: RepositoryClient) -> BuilderState:
         """Return what decides whether git builds; reads the size of the repository."""

@@ -11,7 +11,7 @@ from bot.sandbox.acts import pull_states
 from bot.sandbox.acts.pull_requests import check_text
 from bot.sandbox.records import Account, Actor, CheckRun, Json, Label, LabelChange, Reaction
 from bot.sandbox.refusal import Refusal, invalid, not_found, refused, say
-from bot.sandbox.shapes import checks, issues
+from bot.sandbox.shapes import checks, pulls
 from bot.sandbox.world import Comment, Issue, Repository
 
 LABEL_MAX = 50
@@ -51,7 +51,7 @@ def _check_body(body: str) -> None:
 
 
 def _announce(announced: Comment, action: str, sender: Account, **fields: Json) -> None:
-    shape = {"issue": issues.issue(announced.issue), "comment": issues.comment(announced)}
+    shape = {"issue": pulls.issue(announced.issue), "comment": pulls.comment(announced)}
     repository = announced.issue.repository
     deliver.emit(repository, "issue_comment", action, {**shape, **fields}, sender)
 
@@ -78,7 +78,7 @@ def tick(ticked: Comment, actor: Actor, box: str) -> None:
 
 def react(on: Comment, actor: Actor, content: str) -> tuple[Reaction, bool]:
     """Add a reaction; a second time return the first one, and False."""
-    if content not in issues.REACTIONS:
+    if content not in pulls.REACTIONS:
         raise invalid(f"content {content} is unknown", field="content", resource="Reaction")
     for reaction in on.reactions:
         if reaction.account is actor.account and reaction.content == content:
@@ -113,7 +113,7 @@ async def _announce_label(issue: Issue, actor: Actor, action: str, changed: Labe
     change = LabelChange(world.new_id(), changed, is_added, actor.account, issue.updated_at)
     issue.label_changes.append(change)
     if issue.pull is not None:
-        shape = issues.label(issue.repository, changed)
+        shape = pulls.label(issue.repository, changed)
         await pull_states.announce(issue.pull, action, actor.account, label=shape)
 
 
@@ -169,7 +169,7 @@ def _check_issue(repository: Repository, title: str, body: str | None) -> None:
 
 
 def _announce_issue(issue: Issue, actor: Actor, action: str) -> None:
-    deliver.emit(issue.repository, "issues", action, {"issue": issues.issue(issue)}, actor.account)
+    deliver.emit(issue.repository, "issues", action, {"issue": pulls.issue(issue)}, actor.account)
 
 
 def press(repository: Repository, actor: Actor, run: CheckRun, identifier: str) -> None:

@@ -2,13 +2,16 @@
 
 Every repository gets alice (maintain), bob (write) and carol (read) unless it names its own
 collaborators; dave exists and has no role anywhere.
+
+The example to begin with has two repositories with pull requests. Its CI runs no command:
+`.sandbox/ci.yml` says which tests fail on which files.
 """
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from bot.sandbox.acts import repositories
+from bot.sandbox.acts import actions_by_people, repositories
 from bot.sandbox.acts.actions_by_people import as_files
 from bot.sandbox.acts.repositories import NewRepository
 from bot.sandbox.records import Actor, Classic, Json, Ruleset, Settings
@@ -21,6 +24,117 @@ Chosen = TypeVar("Chosen", Settings, Classic, Knobs)
 RULESET_KEYS = frozenset(
     {"name", "enforcement", "include", "exclude", "rules", "bypass_actors", "bypass_app"}
 )
+
+WIDGETS, WEBSITE = "octo/widgets", "octo/website"
+
+# On pull requests only quick tests run: what breaks a slow one shows on the test branch.
+_WIDGETS_CI = """\
+triggers: {push: [main], pull_request: true}
+checks:
+  - {name: lint, seconds: 1}
+  - name: test
+    seconds: 3
+    sends: true
+    reports:
+      tests:
+        - {name: test_upload, classname: tests.test_uploads, file: tests/test_uploads.py}
+        - name: test_total
+          classname: tests.test_cart
+          file: tests/test_cart.py
+          rules:
+            - branch: "headgate/merge/**"
+              contains: {path: widgets/cart.py, text: "+ 0.01"}
+              conclusion: failure
+        - name: test_sunshine
+          classname: tests.test_picnics
+          file: tests/test_picnics.py
+          rules:
+            - {exists: [widgets/picnics.py], flake: 0.3, conclusion: failure}
+"""
+_WEBSITE_CI = """\
+triggers: {push: [main], pull_request: true}
+checks:
+  - {name: build, seconds: 2}
+"""
+
+_UPLOADS = 'def upload(path):\n    return post("/upload", path)\n'
+_TOTAL = "def total(prices):\n    return round(sum(prices), 2)\n"
+_RETRY = (
+    "def upload(path, tries=3):\n"
+    '    return post("/upload", path) or (upload(path, tries - 1) if tries else None)\n'
+)
+
+_REPOSITORIES: tuple[Json, ...] = (
+    {
+        "full_name": WIDGETS,
+        "files": {
+            "README.md": "# Widgets\n",
+            "widgets/uploads.py": _UPLOADS,
+            "widgets/cart.py": _TOTAL,
+            ".sandbox/ci.yml": _WIDGETS_CI,
+        },
+        "required_checks": ["lint", "test"],
+    },
+    {
+        "full_name": WEBSITE,
+        "files": {"README.md": "# Website\n", ".sandbox/ci.yml": _WEBSITE_CI},
+        "required_checks": ["build"],
+    },
+)
+
+_PULLS: tuple[Json, ...] = (
+    {
+        "repo": WIDGETS,
+        "as": "alice",
+        "head": "retry-uploads",
+        "title": "Retry uploads",
+        "body": "Good: it can be merged.",
+        "files": {"widgets/uploads.py": _RETRY},
+    },
+    {
+        "repo": WIDGETS,
+        "as": "bob",
+        "head": "wish-list",
+        "title": "Keep a wish list",
+        "body": "Good, too: merge it together with the first one.",
+        "files": {"widgets/wishes.py": "WISHES = []\n"},
+    },
+    {
+        "repo": WIDGETS,
+        "as": "bob",
+        "head": "round-up",
+        "title": "Round totals up",
+        "body": "It breaks `test_total`, which only runs on test branches.",
+        "files": {"widgets/cart.py": _TOTAL.rstrip() + " + 0.01\n"},
+    },
+    {
+        "repo": WIDGETS,
+        "as": "alice",
+        "head": "picnics",
+        "title": "List picnics",
+        "body": "Its test `test_sunshine` is flaky: it fails in three of ten runs.",
+        "files": {"widgets/picnics.py": "PICNICS = []\n"},
+    },
+    {
+        "repo": WIDGETS,
+        "as": "bob",
+        "head": "rename-route",
+        "title": "Rename the upload route",
+        "body": "It conflicts with the first one.",
+        "files": {"widgets/uploads.py": _UPLOADS.replace("/upload", "/files")},
+    },
+    {
+        "repo": WEBSITE,
+        "as": "carol",
+        "fork": True,
+        "head": "prices",
+        "title": "Show prices",
+        "body": "From a fork: somebody with write access submits it.",
+        "files": {"prices.html": "<h1>Prices</h1>\n"},
+    },
+)
+
+_NEWER: Json = {"as": "alice", "branch": "main", "message": "Begin a change log", "bypass": True}
 
 
 async def seed(world: World, value: Json) -> Json:
@@ -163,3 +277,14 @@ def _with_parameters(rule: Json) -> Json:
     if defaults is None:
         return rule
     return {**rule, "parameters": {**defaults, **rule.get("parameters", {})}}
+
+
+async def fill(world: World) -> None:
+    """Make the repositories with their pull requests, none of which is up to date."""
+    await seed(world, {"repositories": list(_REPOSITORIES)})
+    for pull in _PULLS:
+        await actions_by_people.act(world, {"act": "open", **pull})
+    for repository in _REPOSITORIES:
+        files = {"CHANGELOG.md": "Nothing yet.\n"}
+        pushed = {"act": "push", "repo": repository["full_name"], "files": files, **_NEWER}
+        await actions_by_people.act(world, pushed)

@@ -31,7 +31,7 @@ async def _list_installations(call: Call) -> Answer:
     return Listing(own, partial(people.installation, call.world))
 
 
-async def create_token(call: Call) -> Answer:
+async def _create_token(call: Call) -> Answer:
     """A new installation token, narrowed to what the body names."""
     installation = call.world.installations.get(call.number)
     if installation is None or installation.app is not call.app:
@@ -73,7 +73,7 @@ def _chosen_repositories(call: Call, installation: Installation) -> frozenset[in
     return frozenset(chosen)
 
 
-async def installation_repositories(call: Call) -> Answer:
+async def _installation_repositories(call: Call) -> Answer:
     """The repositories that the token sees."""
     token = call.caller
     if not isinstance(token, InstallationToken):
@@ -102,7 +102,7 @@ async def _get_hook_config(call: Call) -> Answer:
     return Reply(shape)
 
 
-async def list_deliveries(call: Call) -> Answer:
+async def _list_deliveries(call: Call) -> Answer:
     """Attempts, newest first, by cursor; `status=failure` or `success` selects some."""
     call.check_app()
     _, size = call.page()
@@ -140,7 +140,7 @@ def _attempt(one: Attempt) -> Json:
     }
 
 
-async def redeliver(call: Call) -> Answer:
+async def _redeliver(call: Call) -> Answer:
     """Send an old delivery again."""
     call.check_app()
     for one in call.world.attempts:
@@ -182,12 +182,12 @@ ROUTES = (
     Route("GET", "/app", _get_app, APP_ONLY),
     Route("GET", "/apps/{slug}", _get_app_by_slug),
     Route("GET", "/app/installations", _list_installations, APP_ONLY),
-    Route("POST", r"/app/installations/{number:\d+}/access_tokens", create_token, APP_ONLY),
+    Route("POST", r"/app/installations/{number:\d+}/access_tokens", _create_token, APP_ONLY),
     Route("GET", "/app/hook/config", _get_hook_config, APP_ONLY),
-    Route("GET", "/app/hook/deliveries", list_deliveries, APP_ONLY),
-    Route("POST", r"/app/hook/deliveries/{number:\d+}/attempts", redeliver, APP_ONLY),
+    Route("GET", "/app/hook/deliveries", _list_deliveries, APP_ONLY),
+    Route("POST", r"/app/hook/deliveries/{number:\d+}/attempts", _redeliver, APP_ONLY),
     Route("GET", INSTALLATION, _installation_of_repository, APP_ONLY),
-    Route("GET", "/installation/repositories", installation_repositories),
+    Route("GET", "/installation/repositories", _installation_repositories),
     Route("GET", "/user", _get_user),
     Route("GET", r"/user/{number:\d+}", _get_user_by_id),
     Route("GET", f"{REPO}/collaborators/{{login}}/permission", collaborator_permission),

@@ -21,7 +21,7 @@ def signature(one: Signature) -> Json:
     return {"name": one.name, "email": one.email, "date": stamp(one.at)}
 
 
-def verification(one: Repository, commit: Commit) -> Json:
+def _verification(one: Repository, commit: Commit) -> Json:
     """The signature of a commit: valid for those that GitHub made itself."""
     if commit.sha not in one.git.objects.signed:
         absent = dict.fromkeys(("signature", "payload", "verified_at"))
@@ -76,7 +76,7 @@ def git_commit(one: Repository, value: Commit) -> Json:
         "message": value.message,
         "tree": {"sha": value.tree, "url": f"{one.url}/git/trees/{value.tree}"},
         "parents": [_addressed(one, parent, "git/commits") for parent in value.parents],
-        "verification": verification(one, value),
+        "verification": _verification(one, value),
     }
 
 

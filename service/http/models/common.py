@@ -131,7 +131,6 @@ SPELLED_AS_THE_API = ConfigDict(
     json_schema_extra=_as_read,
     regex_engine="python-re",
     strict=True,
-    use_attribute_docstrings=True,
 )
 
 

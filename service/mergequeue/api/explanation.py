@@ -8,14 +8,7 @@ from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState
 from service.mergequeue.engine.suspicion import Suspicion
 from service.mergequeue.operations.views import ExplainView
-from service.mergequeue.wording import (
-    conditions,
-    endings,
-    failures,
-    notices,
-    reasons,
-    suspicions,
-)
+from service.mergequeue.wording import conditions, endings, notices, reasons, suspicions
 from service.mergequeue.wording.failed_tests import FailedTest, Standing
 from service.text import markdown, phrases
 
@@ -57,7 +50,7 @@ def _next(view: ExplainView) -> answers.NextNews | None:
 
 
 def _failures(view: ExplainView) -> answers.FailuresShown | None:
-    found = failures.failures_of(view.text)
+    found = notices.failures_of(view.text)
     if found is None:
         return None
     return answers.FailuresShown(

@@ -16,10 +16,9 @@ The sentences about reasons, holds and causes are templates in their records
     reasons.py      why an entry stands where it stands
     endings.py      why it left the queue, why its test run failed, and what to do next
     places.py       what the places of these templates stand for
-    skipped.py      why skipped checks do not count
-    refusals.py     why a command was refused
+    reporters.py    why reports of others and skipped checks do not count
+    refusals.py     why a command was refused, or cannot be run
     holds.py        why the queue is stopped
-    unclear_commands.py  why a command line cannot be run
     conditions.py   what an entry waits for, and what happens next
     failed_tests.py which tests failed, and what they were before
 

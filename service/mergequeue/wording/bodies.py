@@ -18,7 +18,6 @@ from service.mergequeue.wording import (
     holds,
     readiness,
     reasons,
-    warnings,
 )
 from service.mergequeue.wording.situation import PullRequestText, situation_after
 from service.text import markdown, phrases, times
@@ -174,7 +173,7 @@ def _pending(view: PullRequestText) -> list[str]:
     if entry.held_by:
         return [_written(_conflict(view), view), _held(view), _written(facts, view)]
     again = reasons.restart(view.situation)
-    first = _written(again, view) if has_restarted(view) else ""
+    first = _written(again, view) if _has_restarted(view) else ""
     held = _held(view)
     return [first, held or _written(_start(view), view), _written(facts, view)]
 
@@ -219,7 +218,7 @@ def _testing(view: PullRequestText, check_run: str | None) -> list[str]:
     if run is None:
         return [_written(phrases.sentence(reasons.explanation(view.situation)), view)]
     progress = _progress(view, run) if check_run is None else _awaited(view, run, check_run)
-    noted = [f"⚠️ {_written(each, view)}" for each in warnings.of_run(run, view.now)]
+    noted = [f"⚠️ {_written(each, view)}" for each in checked_names.of_run(run, view.now)]
     return [
         _failing(view),
         _written(_restarted(view), view),
@@ -295,7 +294,7 @@ def _restarted(view: PullRequestText) -> Phrase:
 
 def _again(recorded: Recorded, moved: EntryMoved, view: PullRequestText) -> Phrase:
     why = reasons.because(situation_after(moved, recorded.actor, view.queue.branch))
-    if not why.parts or not has_restarted(view):
+    if not why.parts or not _has_restarted(view):
         return Phrase()
     at = times.clock_time(recorded.at, view.now)
     return phrase("Restarted at " + at + " because {}.", why)
@@ -397,7 +396,7 @@ def place(position: int | None, length: int) -> Phrase:
     return Phrase() if position is None else phrase(times.ordinal(position) + " of {}", length)
 
 
-def has_restarted(view: PullRequestText) -> bool:
+def _has_restarted(view: PullRequestText) -> bool:
     """Return whether its tests have begun before."""
     return any(view.entry.restarts.values())
 
@@ -433,7 +432,7 @@ def _pending_heading(view: PullRequestText) -> list[Phrase]:
         ahead = phrases.pulls(view.entry.held_by, "or")
         return [phrase("On hold"), at, phrase("conflicts with {}", ahead)]
     word = Phrase((conditions.stopped_word(view),)) if conditions.stopped_word(view) else Phrase()
-    first = "Waiting to be tested again" if has_restarted(view) else "In the queue"
+    first = "Waiting to be tested again" if _has_restarted(view) else "In the queue"
     return [phrase(first), at, word]
 
 
@@ -450,7 +449,7 @@ def _testing_heading(view: PullRequestText) -> Phrase:
         return phrase("Testing alone first")
     if view.run is not None and _delay(view, view.run):
         return phrase("Waiting to start tests")
-    return phrase("Testing again" if has_restarted(view) else "Testing")
+    return phrase("Testing again" if _has_restarted(view) else "Testing")
 
 
 def _failed_heading(view: PullRequestText) -> Phrase:

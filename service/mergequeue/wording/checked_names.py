@@ -1,21 +1,25 @@
-"""The required checks of a run in words: one line for each, and one sentence for all.
+"""The required checks of a run in words: one line for each, one sentence for all, and warnings.
 
 Every text about a run that passed uses these, so that none says more than was reported.
 
 See docs/design/comments.md 10.
 """
 
+import difflib
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from service.mergequeue.engine.checked import CheckedName, Ended, Place
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Run
+from service.mergequeue.wording import reporters
+from service.mergequeue.wording.names import TEST_BRANCHES
 from service.provenance import Proof
-from service.text import markdown, phrases
+from service.text import markdown, phrases, times
 from service.text.markdown import Links
 from service.text.phrases import Code, Page, Phrase, phrase
-from service.vocabulary import CheckKind, CheckOutcome
+from service.vocabulary import CheckKind, CheckOutcome, RequiredName
 
 Table = Sequence[CheckedName]
 
@@ -79,6 +83,9 @@ PLAIN_CLAUSES_MAX = 2
 
 _ONLY_QUARANTINED = "only quarantined tests failed"
 _OUR_WORDS = re.compile(r"[A-Za-z0-9 ,.;:'()/-]*")
+
+_SIMILAR_SHOWN_MAX = 3
+_SIMILARITY = 0.6
 
 
 def summary(table: Table) -> Phrase:
@@ -236,3 +243,50 @@ def _said(because: str) -> Phrase:
 def _more(clauses: Sequence[Phrase]) -> list[Phrase]:
     more = len(clauses) - phrases.NAMES_SHOWN_MAX
     return [phrase("and {} more", more)] if more > 0 else []
+
+
+def of_run(run: Run, now: datetime) -> list[Phrase]:
+    """Sentences about checks that stay away, before the run is given up for it."""
+    if run.checks and not run.checks_complete:
+        return [_unread(name) for name in verdict.silent_of(run)[: phrases.NAMES_SHOWN_MAX]]
+    named = [one.named for one in verdict.standings_of(run)]
+    foreign = reporters.sentences(named)
+    if foreign:
+        return foreign[: phrases.NAMES_SHOWN_MAX]
+    warns_at = verdict.warns_at(run)
+    if warns_at is None or now < warns_at:
+        return []
+    if not run.checks:
+        return [_none_started()]
+    since = run.start_clock or run.built_at or run.created_at
+    silent = times.duration(now - max(since, run.last_report_at or since))
+    reported = sorted({check.name for check in run.checks})
+    late = verdict.silent_of(run)[: phrases.NAMES_SHOWN_MAX]
+    return [_silent(name, silent, reported) for name in late]
+
+
+def _none_started() -> Phrase:
+    return phrase(
+        "No check has started on the test branch. Your CI may not run on {}: add that pattern "
+        "to the branches your workflows run for.",
+        TEST_BRANCHES,
+    )
+
+
+def _unread(name: RequiredName) -> Phrase:
+    return phrase(
+        "The test branch has more reports than Headgate reads. {} may be among those that it did "
+        "not read.",
+        name.name,
+    )
+
+
+def _silent(name: RequiredName, length: str, reported: list[str]) -> Phrase:
+    what = phrase("{} has not reported for " + length + ".", name.name)
+    similar = difflib.get_close_matches(name.name, reported, _SIMILAR_SHOWN_MAX, _SIMILARITY)
+    if not similar:
+        return what
+    return what + phrase(
+        " Reported under similar names: {}. If the name changed, update the required checks.",
+        phrases.names(similar),
+    )

@@ -1,7 +1,8 @@
 """The conditions that an entry waits for, one text per condition code, and what comes next.
 
-A text is the condition as a clause that is true once it is met; while it is open, what is
-the case instead stands behind it in parentheses. Lists put ✓ or ○ before it.
+A text is the condition as a clause that is true once it is met; while it is open, what is the case
+instead stands behind it in parentheses. Lists put ✓ or ○ before it. Why a risky pull request is
+tested alone first or is not: docs/design/testing.md 11.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +20,14 @@ from service.mergequeue.engine.explaining.conditions import (
     Next,
     NextEvent,
 )
+from service.mergequeue.engine.explaining.risks import Why
 from service.mergequeue.engine.model import Hold, MergeQueue
+from service.mergequeue.engine.policy import constants
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, NEEDS, HoldReason, Reason
 from service.mergequeue.engine.state.holds import stops_landings
 from service.mergequeue.engine.states import LANDS, EntryState
 from service.mergequeue.reasons.record import Listed
-from service.mergequeue.wording import checked_names, holds, readiness, reporters, risks
+from service.mergequeue.wording import checked_names, holds, readiness, reporters
 from service.mergequeue.wording.situation import PullRequestText, Wanted
 from service.text import markdown, phrases, times
 from service.text.phrases import Code, Page, Phrase, phrase
@@ -32,6 +35,23 @@ from service.vocabulary import CheckOutcome
 
 Text = tuple[str, str] | Callable[[Condition, MergeQueue], Phrase]
 """Templates for a met condition and for one that waits for pull requests, or a function."""
+
+_ADMITTED = (
+    f"it enters the line at once only while {100 * constants.ADMITTED_FREE_MIN:g} % of the test "
+    f"slots are free and it is expected to disturb at most {constants.ADMITTED_DISTURBED_MAX:g} PR "
+    f"by failing, or at most {constants.ADMITTED_FAILURES_MAX:g} failures are expected of all PRs "
+    "under test"
+)
+
+_IN_THE_LINE: dict[Why, str] = {
+    Why.IDLE_LINE: (
+        f"no other PR waited for the line, and at most {constants.ADMITTED_FAILURES_MAX:g} "
+        "failures were expected of all PRs under test"
+    ),
+    Why.URGENT: "it is urgent",
+    Why.STACKED: "its head contains the PRs below it in its stack",
+}
+"""Why a risky pull request is not tested alone first."""
 
 
 def message(condition: Condition, queue: MergeQueue) -> str:
@@ -331,6 +351,41 @@ _FIELDS: dict[str, Callable[[Sequence[int]], Phrase]] = {
 
 _RESULTS_ARE_IN = "the results of the failed tests have arrived"
 
+
+def _alone_first(condition: Condition, _: MergeQueue) -> Phrase:
+    """Return where a risky pull request is tested, alone first or in the line, and why."""
+    why = Why(condition.word or Why.RISKY)
+    chance = phrase("it fails with a chance of {} %", condition.count or 0)
+    if why in _IN_THE_LINE:
+        words = "it is tested in the line at once ({}, but " + _IN_THE_LINE[why] + ")"
+        return phrase(words, chance)
+    alone = phrase("it is tested alone first")
+    if why is Why.HAS_FAILED:
+        alone = phrase("it is tested alone until it passes or is rejected")
+    reason = phrase("{}, above the limit of {} %", chance, condition.total or 0)
+    if why is Why.OTHERS_WAIT:
+        verb = "waits" if len(condition.prs) == 1 else "wait"
+        reason += phrase(f", and {{}} {verb} for the line", phrases.few(condition.prs))
+    elif why is Why.LINE_BUSY:
+        reason += phrase(", and " + _ADMITTED)
+    elif why is Why.HAS_FAILED:
+        reason = phrase("a test run with it failed")
+    if condition.prs and why is not Why.OTHERS_WAIT:
+        alone = phrase("it is tested with {}, apart from the line", phrases.few(condition.prs))
+    return alone + phrase(" ({})", reason)
+
+
+def _followers(condition: Condition, _: MergeQueue) -> Phrase:
+    """Return the runs that a failed group waits for in the line, and why it waits."""
+    if condition.met or not condition.prs:
+        return phrase("no test run on top of it is awaited")
+    are = phrases.are(condition.prs)
+    words = phrase(f"{{}}, tested on top of it, {are} decided", phrases.few(condition.prs))
+    why = "a pass clears this PR too; its failure is real with a chance of {} %, and waiting costs "
+    why += "less than restarting their tests"
+    return words + phrase(f" ({why})", condition.count or 0)
+
+
 CONDITIONS: dict[ConditionCode, Text] = {
     ConditionCode.QUEUE_RUNNING: _running,
     ConditionCode.NO_HOLD: _no_hold,
@@ -344,7 +399,7 @@ CONDITIONS: dict[ConditionCode, Text] = {
     ConditionCode.BATCH_COMPLETE: _batch,
     ConditionCode.BASE_STARTABLE: _startable,
     ConditionCode.FREE_SLOT: _slot,
-    ConditionCode.ALONE_FIRST: risks.alone_first,
+    ConditionCode.ALONE_FIRST: _alone_first,
     ConditionCode.BRANCH_BUILT: _built,
     ConditionCode.STATUS_PASSED: _status,
     ConditionCode.EVIDENCE_RECEIVED: (_RESULTS_ARE_IN, _RESULTS_ARE_IN),
@@ -361,7 +416,7 @@ CONDITIONS: dict[ConditionCode, Text] = {
         "no PR ahead may have caused its failure",
         "{prs} ahead {are} decided (the failed tests show that the cause is there or in this PR)",
     ),
-    ConditionCode.FOLLOWERS_AWAITED: risks.followers,
+    ConditionCode.FOLLOWERS_AWAITED: _followers,
     ConditionCode.BISECTION_DONE: _search,
     ConditionCode.CONFIRMED: (
         "a second test run has confirmed or cleared the failure",

@@ -1,9 +1,14 @@
-"""The status comment and the failure comment of a pull request (docs/design/comments.md 5)."""
+"""The status comment and the failure comment of a pull request (docs/design/comments.md 5).
 
-from dataclasses import replace
+Boxes in the status comment and buttons on the check run: section 7 of that page.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.model import Named
 from service.mergequeue.engine.reasons import SUBMITTED, Reason
 from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.reasons.record import Ender
@@ -12,13 +17,16 @@ from service.mergequeue.wording import (
     bodies,
     checked_names,
     conditions,
-    controls,
     endings,
     history,
     rule_notes,
 )
+from service.mergequeue.wording.failed_tests import FailedTests
 from service.mergequeue.wording.situation import PullRequestText
+from service.provider import controls
+from service.provider.controls import Control
 from service.provider.values import (
+    Button,
     CheckReport,
     CheckReportStatus,
 )
@@ -28,6 +36,30 @@ from service.vocabulary import Actor, ActorKind
 
 COMMENT_CHARACTERS_MAX = 60_000
 """GitHub takes 65,536 (docs/design/provider.md 14)."""
+
+TEXTS: dict[Control, tuple[str, str, str]] = {
+    Control.CANCEL: (
+        "Remove from the queue",
+        "Remove from queue",
+        "Take this PR out of the merge queue",
+    ),
+    Control.RETRY: ("Restart tests", "Restart tests", "Run the required checks once more"),
+    Control.REQUEUE: ("Queue again", "Queue again", "Put this PR back in the merge queue"),
+    Control.SOONER: ("Test it sooner (priority high)", "Test sooner", "Give this PR priority high"),
+}
+"""The label of the box; label (20 characters) and description (40) of the button."""
+
+_RETRIED = frozenset({EntryState.TESTING, EntryState.PENDING_FAILURE})
+_WAITS = frozenset({EntryState.NOT_READY, EntryState.PENDING})
+
+
+@dataclass(frozen=True, slots=True)
+class _Failures:
+    """The checks and tests that failed; `text` says in sentences how the cause was found."""
+
+    text: str
+    checks: tuple[Named, ...]
+    tests: FailedTests
 
 
 def status_marker(branch: str) -> str:
@@ -54,7 +86,7 @@ def status_comment(view: PullRequestText) -> str:
     footer = markdown.markdown(phrase("{} · Headgate {}", "/merge help", version(view)), view.links)
     if view.links.pages is not None:
         footer = f"[Live page]({page_of(view)}) · {footer}"
-    boxes = controls.boxes(view)
+    boxes = _boxes_of(view)
     bottom = f"{boxes}\n\n<sub>{footer}</sub>" if boxes else f"<sub>{footer}</sub>"
     room = COMMENT_CHARACTERS_MAX - len(top) - len(bottom) - len(markdown.folded("History", "")) - 4
     past = _newest(history.lines(view), room)
@@ -161,7 +193,7 @@ def check_report(view: PullRequestText) -> CheckReport:
         title=bodies.title(view),
         summary=_check_summary(view),
         url=page_of(view),
-        buttons=controls.buttons(view),
+        buttons=buttons(view),
     )
 
 
@@ -230,3 +262,46 @@ def _impacted(view: PullRequestText) -> Phrase:
 
 def _markdown(text: Phrase, view: PullRequestText) -> str:
     return markdown.markdown(text, view.links)
+
+
+def failures_of(view: PullRequestText) -> _Failures | None:
+    """Return what failed; None if no check and no test did, or if it does not matter any more."""
+    failing = view.situation.failing
+    checks = failing.checks if failing is not None else bodies.failed_checks(view)
+    tests = view.tests if bodies.tests(view) else FailedTests()
+    if not checks and not tests.failed:
+        return None
+    found = phrases.joined([aftermath.how_found(view), bodies.verdict(view)])
+    return _Failures(markdown.plain(found), checks, tests)
+
+
+def _boxes_of(view: PullRequestText) -> str:
+    """Return the boxes of the present state as a list; empty if commands are turned off."""
+    return "\n".join(controls.box(each, TEXTS[each][0]) for each in _shown(view))
+
+
+def buttons(view: PullRequestText) -> tuple[Button, ...]:
+    """Return the buttons of the present state, at most three."""
+    return tuple(Button(each.value, *TEXTS[each][1:]) for each in _shown(view))
+
+
+def _shown(view: PullRequestText) -> Iterator[Control]:
+    if view.queue.config.commands_enabled:
+        yield from possible(view)
+
+
+def possible(view: PullRequestText) -> Iterator[Control]:
+    """Yield what a person can do about a submission in its present state."""
+    entry, state = view.entry, view.entry.state
+    if state not in FINAL:
+        yield Control.CANCEL
+    if state in _RETRIED:
+        yield Control.RETRY
+    if entry.facts.is_fork:
+        # Only a comment admits the head of a fork (docs/design/security.md 4).
+        return
+    if state in _WAITS and entry.priority > controls.SOONER:
+        yield Control.SOONER
+    ending = endings.ending_of(state, entry.reason)
+    if state is not EntryState.MERGED and ending is not None and ending.may_return:
+        yield Control.REQUEUE

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from service.mergequeue.engine.model import Named
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.wording import checked_names, readiness, reporters, skipped
+from service.mergequeue.wording import checked_names, readiness, reporters
 from service.mergequeue.wording.names import MERGE, TEST_BRANCHES
 from service.mergequeue.wording.situation import Situation
 from service.text import phrases, times
@@ -140,8 +140,8 @@ PLACES: dict[str, Callable[[Situation], Argument | None]] = {
     "foreign_reports": lambda situation: phrases.joined(
         reporters.sentences(situation.detail.checks)[: phrases.NAMES_SHOWN_MAX]
     ),
-    "skipped": skipped.clause,
-    "run_skipped": skipped.step,
+    "skipped": reporters.skip_clause,
+    "run_skipped": reporters.skip_step,
     "checked": lambda situation: checked_names.summary(situation.checked),
     "specials": lambda situation: phrases.joined(checked_names.specials(situation.checked), "; "),
     "prs": lambda situation: phrases.pulls(situation.detail.prs),

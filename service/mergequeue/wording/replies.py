@@ -12,15 +12,7 @@ from service.mergequeue.engine.model import MergeQueue, RequiredSet
 from service.mergequeue.engine.outputs import Refused
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState
-from service.mergequeue.wording import (
-    bodies,
-    conditions,
-    history,
-    holds,
-    refusals,
-    suspicions,
-    unclear_commands,
-)
+from service.mergequeue.wording import bodies, conditions, history, holds, refusals, suspicions
 from service.mergequeue.wording.names import MERGE
 from service.mergequeue.wording.situation import PullRequestText
 from service.provider.signals import AskCancel, AskRetry, AskUnclear
@@ -488,4 +480,4 @@ def _keep_order(queue: MergeQueue) -> Phrase:
 def unclear(ask: AskUnclear) -> Answer:
     """A command line that cannot be run; its author may want to mend it by an edit."""
     again = " Write a new comment: Headgate does not read edits."
-    return _unclear(unclear_commands.text(ask) + phrase(NOTHING_CHANGED + again))
+    return _unclear(refusals.unclear_text(ask) + phrase(NOTHING_CHANGED + again))

@@ -1,13 +1,25 @@
-"""Sentences about reports that do not count, because another App or account makes the check."""
+"""Sentences about reports that do not count: of another App or account, or skipped.
 
-from collections.abc import Iterable
+Skipped checks on test branches: docs/design/skipped-checks.md.
+"""
+
+from collections.abc import Iterable, Sequence
 
 from service.mergequeue.engine.model import Named
+from service.mergequeue.engine.planning.settling import JUDGES_HEAD, NEVER_RAN, SKIPPED_ALL
+from service.mergequeue.engine.reported import RAN_WITHIN
+from service.mergequeue.wording.names import MERGE, TEST_BRANCHES
+from service.mergequeue.wording.situation import Situation
 from service.text import phrases
-from service.text.phrases import Code, Phrase, phrase
-from service.vocabulary import CheckKind, Foreign, RequiredName
+from service.text.phrases import Code, Page, Phrase, phrase
+from service.vocabulary import ELSEWHERE, CheckKind, Foreign, RequiredName
 
 SETTING = Code("statusReporters")
+
+_DRAFT_GUARD = Code("if: github.event.pull_request.draft == false")
+
+_NEUTRAL = "neutral"
+"""The provider's word for a check that ran and took no side."""
 
 
 def sentences(checks: Iterable[Named]) -> list[Phrase]:
@@ -68,3 +80,111 @@ def _remedy(foreign: Foreign | None) -> Phrase:
         "If the check has moved, an admin chooses its App in the branch's rules or sets {}.",
         SETTING,
     )
+
+
+def skip_clause(situation: Situation) -> Phrase:
+    """Return why its skipped checks do not count, as a clause."""
+    names = _checks(situation, "every required check")
+    if situation.detail.text == JUDGES_HEAD:
+        return phrase("{} passed on the PR itself and failed on the test branch", names)
+    if _are_neutral(situation):
+        return phrase(
+            "{} ended as {} on the test branch, which says neither that it passed nor that it "
+            "failed",
+            names,
+            Code(_NEUTRAL),
+        )
+    were = " were" if len(situation.detail.checks) > 1 else " was"
+    if situation.detail.text == SKIPPED_ALL:
+        return phrase(
+            "{}" + were + " skipped on the test branch and on the PR itself, so no required check "
+            "has tested it",
+            names,
+        )
+    if situation.detail.text == NEVER_RAN:
+        return _never_ran(situation.detail.checks)
+    return phrase("{}" + were + " skipped on the test branch, but not on the PR itself", names)
+
+
+def _are_neutral(situation: Situation) -> bool:
+    return {check.raw for check in situation.detail.checks} == {_NEUTRAL}
+
+
+def _never_ran(skipped: Sequence[Named]) -> Phrase:
+    """Return why these skips do not count, first as the workflow files tell."""
+    clauses = [
+        phrase("{} was skipped: {}", Page(Code(each.name), each.url), _where_it_runs(each.why))
+        for each in skipped
+        if each.why
+    ]
+    rest = [(each.name, each.url) for each in skipped if not each.why]
+    if rest:
+        words = "{} " + ("were" if len(rest) > 1 else "was") + " skipped on the test branch and on "
+        words += "the PR itself, and no PR that landed in the last {} days shows that it can run"
+        clauses.append(phrase(words, phrases.pages(rest), RAN_WITHIN.days))
+    return phrases.joined(clauses, "; ")
+
+
+def _where_it_runs(why: str) -> Phrase:
+    """Return what the workflow files say of a check that never runs on a test branch."""
+    if why == ELSEWHERE:
+        return phrase("the condition of its job excludes test branches")
+    return phrase("its job runs only on {}", Code(why))
+
+
+def skip_step(situation: Situation) -> Phrase:
+    """Return what makes the skipped checks run, in whole sentences."""
+    if situation.detail.text == JUDGES_HEAD:
+        return phrase(
+            "It seems to judge the PR (title, labels, reviews) and not its tree, so no PR is to "
+            "blame. An admin adds {} to {}; Headgate then asks it of the PR alone. If it tests the "
+            "tree, fix it, push, and comment {}.",
+            _checks(situation, "the check"),
+            Code("headOnlyStatuses"),
+            MERGE,
+        )
+    if _are_neutral(situation):
+        return phrase(
+            "Let the check end as {}, or as failed if it did fail, on {}. Then comment {}.",
+            Code("success"),
+            TEST_BRANCHES,
+            MERGE,
+        )
+    if situation.detail.text == SKIPPED_ALL:
+        first = phrase("Require a check that runs for every PR.")
+    elif situation.detail.text == NEVER_RAN:
+        return _let_it_run(situation.detail.checks)
+    elif situation.config is not None and situation.config.create_prs_for_testing_branches:
+        first = phrase(
+            "A workflow that skips draft PRs ({}) skips the test branch too, which is a draft PR: "
+            "a maintainer turns {} off, or removes that condition.",
+            _DRAFT_GUARD,
+            Code("createPrsForTestingBranches"),
+        )
+    else:
+        first = phrase(
+            "A condition or filter of the workflow excludes it: a maintainer makes it run on {}.",
+            TEST_BRANCHES,
+        )
+    again = phrase("Headgate then tests it again. If it does not, comment {}.", MERGE)
+    return phrases.joined([first, again])
+
+
+def _let_it_run(skipped: Sequence[Named]) -> Phrase:
+    optional = phrase(
+        "a maintainer lets the job also run on {}, or names the check in {}.",
+        TEST_BRANCHES,
+        Code("optionalStatuses"),
+    )
+    if all(each.why for each in skipped):
+        return phrase("To mend it, {}", optional)
+    return phrase(
+        "Headgate tests it again as soon as a PR has landed on which the check ran. If it never "
+        "runs there, {}",
+        optional,
+    )
+
+
+def _checks(situation: Situation, none: str) -> Phrase:
+    named = [(each.name, each.url) for each in situation.detail.checks]
+    return phrases.pages(named) if named else phrase(none)

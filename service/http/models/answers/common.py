@@ -42,7 +42,6 @@ class Answer(BaseModel):
         frozen=True,
         from_attributes=True,
         json_schema_extra=_expecting_more,
-        use_attribute_docstrings=True,
         serialize_by_alias=True,
         validate_by_alias=True,
         validate_by_name=True,
