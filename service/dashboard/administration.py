@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import orjson
 
-from service.accounts import audit_log, page_addresses, tokens
+from service.accounts import audit_log, page_addresses, repositories, tokens
 from service.accounts.api.models.tokens import CreateToken, RevokeToken
 from service.accounts.audit_log import AuditEntry, AuditFilter
 from service.accounts.tenants import Organization, TokenView
