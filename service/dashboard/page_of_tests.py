@@ -11,8 +11,8 @@ from service.errors import Malformed
 from service.runtime import Options, Runtime
 from service.testhealth.filters import TestFilter, TestOrder
 from service.testhealth.operations import all_tests
-from service.testhealth.operations.all_tests import TestsInDetail
-from service.testhealth.operations.records import RepositoryAddresses, ShownTest
+from service.testhealth.operations.all_tests import TestAmongOthers, TestsInDetail
+from service.testhealth.operations.records import RepositoryAddresses
 from service.vocabulary import Health
 
 TESTS_MAX = 50
@@ -59,13 +59,13 @@ class TestsPage:
     ci: CiStep
 
     @property
-    def tests(self) -> Sequence[ShownTest]:
+    def tests(self) -> Sequence[TestAmongOthers]:
         """The tests of the page."""
         return self.detail.page.rows
 
-    def runs_of(self, test: ShownTest) -> str:
+    def runs_of(self, test: TestAmongOthers) -> str:
         """Return the newest runs of a test as letters, newest first."""
-        return self.detail.runs[test.case.no]
+        return self.detail.runs[test.no]
 
     @property
     def is_by_cost(self) -> bool:

@@ -114,9 +114,9 @@ def listed_in(session: Tx, queue: QueueRef, run: Run) -> tuple[ListedFailure, ..
 def names_of(session: Tx, queue: QueueRef, ids: Collection[str]) -> Mapping[str, str]:
     """Return the names of tests by their ids; at most as many as of one run are examined."""
     found = cases.by_ids(session, queue.repository_id, sorted(ids)[:FAILED_MAX])
-    nos = sorted({each.no for each in found.values()})
+    nos = sorted(set(found.values()))
     listed = {each.no: each for each in listings.records(session, queue.repository_id, nos)}
-    return {each: name_of(listed[case.no]) for each, case in found.items() if case.no in listed}
+    return {each: name_of(listed[no]) for each, no in found.items() if no in listed}
 
 
 def _sent(session: Tx, queue: QueueRef, run: Run, sha: Sha) -> tuple[Upload, ...]:

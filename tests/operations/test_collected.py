@@ -85,11 +85,9 @@ class Yard:
         return self.stage.ci_run(pushed["sha"]), pushed["sha"]
 
     async def tests(self):
-        """Name of each test → whether it is known, and has failed."""
+        """Name of each known test → whether it has failed."""
         found = await self.tested.cases()
-        return {
-            name: (case.is_known, case.last_failed_at is not None) for name, case in found.items()
-        }
+        return {name: case.last_failed_at is not None for name, case in found.items()}
 
     async def put(self, settings):
         place = Place(self.repository.org_id, self.repository.id)
@@ -138,7 +136,7 @@ async def test_a_push_is_evidence_of_its_branch(yard):
     )
     assert (upload.run_id, upload.run_attempt, upload.counts["passed"]) == (run, 1, 2)
     assert upload.is_eligible
-    assert await yard.tests() == {"adds": (True, False), "divides": (True, False)}
+    assert await yard.tests() == {"adds": False, "divides": False}
 
 
 async def test_each_attempt_is_an_upload_of_the_same_code(yard):
@@ -215,7 +213,7 @@ async def test_a_pull_request_is_judged_by_its_run_and_counted_for_it(yard):
     (upload,) = await yard.collected(run)
     assert (upload.kind, upload.prs, upload.pr_number) == ("pr", (number,), number)
     assert upload.code_id == f"run:{run}"
-    assert await yard.tests() == {"adds": (True, True), "divides": (True, False)}
+    assert await yard.tests() == {"adds": True, "divides": False}
 
 
 async def test_a_fork_changes_nothing_but_is_kept(yard):
@@ -230,7 +228,7 @@ async def test_a_fork_changes_nothing_but_is_kept(yard):
     assert upload.counts["failed"] == 1
     after = await yard.tested.cases()
     # A known test hits one more pull request, and that is all.
-    assert after["adds"].impact_rank == -1
+    assert after["adds"].impact == 1
     assert as_judged(after) == as_judged(before)
 
 

@@ -34,8 +34,9 @@ from service.testhealth.reports.results import (
     ReportFile,
 )
 from service.testhealth.store import cases as test_cases
+from service.testhealth.store import listings
 from service.testhealth.store import states as test_states
-from service.testhealth.store.cases import Case
+from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.states import CaseState, StateChange
 from service.vocabulary import SYSTEM, MergeMethod, RepoId, RepoRef, Role, Sha
 from tests.harness.databases import Hasty
@@ -67,11 +68,11 @@ class Stage:
         """Upload one file: name of each test → its attempts as letters."""
         return await self.send([a_file(tests)], **meta)
 
-    async def case(self, name: str) -> Case:
+    async def case(self, name: str) -> ListedCase:
         """The test of this name, as it is stored."""
         return (await self.cases())[name]
 
-    async def cases(self) -> dict[str, Case]:
+    async def cases(self) -> dict[str, ListedCase]:
         """Known tests by name."""
         return await self.runtime.store.read(_cases, self.repository.id)
 
@@ -141,12 +142,13 @@ def _repository(session: Tx, name: str, provider_id: str = "") -> RepositoryReco
     return stored_access.upsert_repository(session, org.id, seen)
 
 
-def _cases(session: Tx, repository_id: int) -> dict[str, Case]:
+def _cases(session: Tx, repository_id: int) -> dict[str, ListedCase]:
     table = test_cases.cases
     ids = session.execute(
         select(table.c.id).where(table.c.repository_id == repository_id)
     ).scalars()
-    return {each.name: each for each in test_cases.by_ids(session, repository_id, ids).values()}
+    nos = sorted(test_cases.by_ids(session, repository_id, ids).values())
+    return {each.name: each for each in listings.records(session, repository_id, nos)}
 
 
 def _states(

@@ -20,8 +20,8 @@ from service.testhealth.operations import (
     settings,
     tickets,
 )
-from service.testhealth.operations.lists import FailingTest, Quarantined
-from service.testhealth.operations.records import CommonFailures, RepositoryAddresses, ShownTest
+from service.testhealth.operations.all_tests import TestAmongOthers
+from service.testhealth.operations.records import RepositoryAddresses
 from service.vocabulary import Role
 
 SUMMARY_MAX = 200
@@ -114,22 +114,19 @@ async def get_history(call: Call, asked: models.GetTestHistory) -> answers.TestH
 async def get_details(call: Call, asked: models.GetTestDetails) -> answers.TestFound:
     """Return everything about a test."""
     home = await _home(call, asked)
-    details = await lists.details(call.runtime, home.repository, asked.test_id.lower())
-    week, day = details.test.rates or (0.0, 0.0)
-    test = _shown(
+    case, last_run_at = await lists.details(call.runtime, home.repository, asked.test_id.lower())
+    test = _record(
         answers.TestDetailsRecord,
         home,
-        details.test,
-        status=_health(details.test),
-        most_common_failures=_common(details.test.failures),
-        failure_rate_last_7d=week,
-        failure_rate_last_24h=day,
-        ci_seconds_lost_last_7d=details.test.case.cost_ms // 1000,
-        quarantine_override=details.override,
-        quarantine_expires_at=details.expires_at,
-        first_seen_at=details.first_seen_at,
-        last_run_at=details.last_run_at,
-        last_failed_at=details.test.case.last_failed_at,
+        case,
+        **_rates(case),
+        status=_health(case),
+        ci_seconds_lost_last_7d=case.cost_ms // 1000,
+        most_common_failures=_common(case),
+        quarantine_override=case.override,
+        quarantine_expires_at=case.expires_at,
+        first_seen_at=case.first_run_at,
+        last_run_at=last_run_at,
     )
     return answers.TestFound(test=test)
 
@@ -230,46 +227,42 @@ async def _home(call: Call, asked: models.AboutTests | models.LinkTicket) -> Rep
     return await records.find_home(call.runtime, call.caller, ref, slug)
 
 
-def record(home: RepositoryAddresses, test: ShownTest) -> answers.TestRecord:
+def record(home: RepositoryAddresses, case: TestAmongOthers) -> answers.TestRecord:
     """Return a test with its health."""
-    return _shown(answers.TestRecord, home, test, status=_health(test))
+    return _record(answers.TestRecord, home, case, status=_health(case))
 
 
-def _health(test: ShownTest) -> answers.HealthShown:
-    status = test.case.status
-    return answers.HealthShown(value=status, reason=test.reason, timestamp=test.case.since)
+def _health(case: TestAmongOthers) -> answers.HealthShown:
+    return answers.HealthShown(value=case.status, reason=case.reason, timestamp=case.since)
 
 
-def _listed(home: RepositoryAddresses, test: ShownTest) -> answers.ListedTestRecord:
-    week, day = test.rates or (0.0, 0.0)
-    return _shown(
+def _listed(home: RepositoryAddresses, case: TestAmongOthers) -> answers.ListedTestRecord:
+    return _record(
         answers.ListedTestRecord,
         home,
-        test,
-        status=_health(test),
-        failure_rate_last_7d=week,
-        failure_rate_last_24h=day,
-        ci_seconds_lost_last_7d=test.case.cost_ms // 1000,
-        last_failed_at=test.case.last_failed_at,
+        case,
+        **_rates(case),
+        status=_health(case),
+        ci_seconds_lost_last_7d=case.cost_ms // 1000,
     )
 
 
-def _failing(home: RepositoryAddresses, row: FailingTest) -> answers.FailingTestRecord:
-    status = answers.StatusShown(reason=row.test.reason, timestamp=row.test.case.since)
-    return _shown(
+def _failing(home: RepositoryAddresses, case: TestAmongOthers) -> answers.FailingTestRecord:
+    status = answers.StatusShown(reason=case.reason, timestamp=case.since)
+    return _record(
         answers.FailingTestRecord,
         home,
-        row.test,
+        case,
+        **_rates(case),
         status=status,
-        most_common_failures=_common(row.failures),
-        failure_rate_last_7d=row.rates.week,
-        failure_rate_last_24h=row.rates.day,
+        most_common_failures=_common(case),
     )
 
 
-def _shown(kind: type[Shown], home: RepositoryAddresses, test: ShownTest, **more: object) -> Shown:
+def _record(
+    kind: type[Shown], home: RepositoryAddresses, case: TestAmongOthers, **more: object
+) -> Shown:
     """Return a record of this kind; empty texts are left out."""
-    case = test.case
     return kind.of(
         case,
         repository=LinkShown(html_url=home.html_url),
@@ -279,26 +272,29 @@ def _shown(kind: type[Shown], home: RepositoryAddresses, test: ShownTest, **more
         classname=case.classname or None,
         codeowners=case.owners,
         pull_requests_impacted_last_7d=case.impact,
-        quarantined=test.quarantined,
         ticket=_link(case.ticket or None),
         **more,
     )
 
 
-def _common(failures: CommonFailures) -> list[answers.CommonFailureShown]:
+def _rates(case: TestAmongOthers) -> dict[str, object]:
+    week, day = case.rates or (0.0, 0.0)
+    return {"failure_rate_last_7d": week, "failure_rate_last_24h": day}
+
+
+def _common(case: TestAmongOthers) -> list[answers.CommonFailureShown]:
     return [
         answers.CommonFailureShown(
             summary=each.headline[:SUMMARY_MAX],
             occurrence_count=each.count,
             last_occurrence=each.last_at,
         )
-        for each in failures
+        for each in case.failures
     ]
 
 
-def _quarantined(home: RepositoryAddresses, row: Quarantined) -> answers.QuarantinedTest:
-    case = row.test.case
-    is_by_override = row.setting.value == case.override.value
+def _quarantined(home: RepositoryAddresses, case: TestAmongOthers) -> answers.QuarantinedTest:
+    is_by_override = case.setting == case.override.value
     return answers.QuarantinedTest.of(
         case,
         test_case_id=case.id,
@@ -306,11 +302,11 @@ def _quarantined(home: RepositoryAddresses, row: Quarantined) -> answers.Quarant
         file=case.file or None,
         classname=case.classname or None,
         codeowners=case.owners,
-        quarantine_setting=row.setting.value,
-        quarantined_at=row.since,
+        quarantine_setting=case.setting,
+        quarantined_at=case.quarantined_since,
         status_last_updated_at=case.since,
         expires_at=case.expires_at if is_by_override else None,
-        reason=case.override_reason if is_by_override else row.test.reason,
+        reason=case.override_reason if is_by_override else case.reason,
         html_url=home.address_of(case.id),
     )
 

@@ -12,9 +12,9 @@ from service.database.records import RepositoryRecord
 from service.runtime import Runtime
 from service.testhealth.filters import TestFilter
 from service.testhealth.operations import records, settled_tests
-from service.testhealth.operations.records import Home, ShownTest
+from service.testhealth.operations.records import Home
 from service.testhealth.reports.results import Outcome
-from service.testhealth.store import all_tests, figures, history, listings
+from service.testhealth.store import all_tests, figures, history
 from service.testhealth.store import runs as test_runs
 from service.testhealth.store.all_tests import AllTests, Harm, QuarantineRule
 from service.testhealth.store.history import CaseDay
@@ -31,14 +31,14 @@ RUNS_MAX = 60
 
 async def listed(
     runtime: Runtime, repository: RepositoryRecord, wanted: TestFilter, selection: PageSelection
-) -> CountedPage[ShownTest]:
+) -> CountedPage[ListedCase]:
     """Return the tests that pass a filter with their rates, those first that hit most.
 
     Raises Malformed(invalid_page_token, page_token_expired).
     """
     find = _listing(runtime, repository, wanted, selection)
 
-    def read(session: Tx) -> CountedPage[ShownTest]:
+    def read(session: Tx) -> CountedPage[ListedCase]:
         return find(session, records.home_of(session, runtime, repository, runtime.clock.now()))
 
     return await runtime.store.read(read)
@@ -53,7 +53,7 @@ class TestsInDetail:
 
     __test__ = False
 
-    page: CountedPage[ShownTest]
+    page: CountedPage[ListedCase]
     runs: Mapping[int, str]
     harm: Harm
     owners: Sequence[str]
@@ -69,7 +69,7 @@ async def in_detail(
         here = repository.id
         home = records.home_of(session, runtime, repository, runtime.clock.now())
         found = find(session, home)
-        nos = [test.case.no for test in found.rows]
+        nos = [test.no for test in found.rows]
         runs = test_runs.newest(session, home.sets, here, nos, RUNS_MAX)
         return TestsInDetail(
             found,
@@ -143,16 +143,16 @@ async def changes(
 
 def _listing(
     runtime: Runtime, repository: RepositoryRecord, wanted: TestFilter, selection: PageSelection
-) -> Callable[[Tx, Home], CountedPage[ShownTest]]:
+) -> Callable[[Tx, Home], CountedPage[ListedCase]]:
     listing = settled_tests.listing("flaky-tests/list-tests", repository, *wanted.words())
     place = paging.place_of(runtime, listing, selection)
 
-    def find(session: Tx, home: Home) -> CountedPage[ShownTest]:
+    def find(session: Tx, home: Home) -> CountedPage[ListedCase]:
         tests = AllTests(repository.id, wanted, _rule(home), place.now).narrowed(session)
         page = settled_tests.cut(session, tests, place)
         rates = figures.rates(session, home.sets, repository.id, page.rows, place.now)
-        shown = records.shown(session, home, listings.records(session, repository.id, page.rows))
-        return page.with_rows([test._replace(rates=rates[test.case.no]) for test in shown])
+        tests_of_page = records.described(session, home, page.rows)
+        return page.with_rows([test._replace(rates=rates[test.no]) for test in tests_of_page])
 
     return find
 

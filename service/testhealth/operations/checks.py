@@ -64,11 +64,11 @@ async def check(
         meant = [_ids_of(each, names, home) for each in asked]
         by_id = cases.by_ids(session, repository.id, [each for ids in meant for each in ids])
         matches = [next((by_id[each] for each in ids if each in by_id), None) for ids in meant]
-        nos = sorted({case.no for case in matches if case is not None})
+        nos = sorted({no for no in matches if no is not None})
         listed = {each.no: each for each in listings.records(session, repository.id, nos)}
         tests = tuple(
-            CheckedTest(ids[0]) if case is None else checked(home, listed[case.no])
-            for ids, case in zip(meant, matches, strict=True)
+            CheckedTest(ids[0]) if no is None else checked(home, listed[no])
+            for ids, no in zip(meant, matches, strict=True)
         )
         return Checked(home.settings.quarantine_enabled, now, tests)
 

@@ -13,11 +13,12 @@ from service.runtime import Runtime
 from service.testhealth.detector import health
 from service.testhealth.operations import judge, messages, records, ticket_issues
 from service.testhealth.operations.judge import RepositoryTests
-from service.testhealth.operations.records import Home, ShownTest
+from service.testhealth.operations.records import Home
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store import listings, states
-from service.testhealth.store.cases import Case, Place
+from service.testhealth.store.cases import Place
 from service.testhealth.store.index_cache import CachedIndex
+from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.states import CaseState, ChangeKind, StateChange
 from service.vocabulary import Actor, Flag, Health
 
@@ -38,7 +39,7 @@ class FlagRequest:
 
 async def put(
     runtime: Runtime, repository: RepositoryRecord, request: FlagRequest, actor: Actor
-) -> ShownTest:
+) -> ListedCase:
     """Flag a test; return the test as it is then.
 
     Raises NotFound(test_not_found), Invalid(reason_required).
@@ -56,7 +57,7 @@ async def put(
 
 def _put(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, request: FlagRequest, row: AuditRow
-) -> tuple[ShownTest, CachedIndex | None]:
+) -> tuple[ListedCase, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
     home = records.home_of(session, runtime, repository, row.at)
     case = records.find_case(session, repository, request.test_id)
@@ -72,7 +73,7 @@ def _put(
     states.put(session, place, after)
     changed = {"before": before.flag.value, "after": after.flag.value}
     audit.append(session, replace(row, subject=f"test/{case.id}", data=changed))
-    test = records.shown_case(session, home, case)
+    test = records.described(session, home, [case.no])[0]
     if after != before:
         states.note(session, place, _change(before, after, row))
     if after.value is not before.value:
@@ -120,13 +121,13 @@ def _by_evidence(tests: RepositoryTests, no: int, row: AuditRow) -> tuple[_Judge
     return _Judged(judged.value, judged.reason), kept
 
 
-def _state(session: Tx, home: Home, case: Case) -> CaseState:
+def _state(session: Tx, home: Home, case: ListedCase) -> CaseState:
     """Return the state of a test, judged or not."""
     stored = states.state(session, home.repository.id, case.no)
     if stored is not None:
         return stored
     said = _reason_of_unjudged(session, home, case.no)
-    return CaseState(case.no, case.status, said, case.status_since)
+    return CaseState(case.no, case.status, said, case.since)
 
 
 def _reason_of_unjudged(session: Tx, home: Home, no: int) -> str:

@@ -22,7 +22,7 @@ from service.testhealth.reports.results import CaseKind, CaseResult, Outcome, Wa
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store import numbers as test_numbers
 from service.testhealth.store import uploads
-from service.testhealth.store.cases import TEXT_MAX, Case, Fields, Own, Place
+from service.testhealth.store.cases import TEXT_MAX, Fields, Place
 from service.testhealth.store.numbers import Numbered, Numbers
 
 ENTERED_AT_ONCE = 2000
@@ -189,21 +189,12 @@ def enter(
         return Entered(existing, looked_up_at)
     first = test_cases.take_numbers(session, place.repository_id, len(missing))
     named_under = shared.names.index(name)
-    groups: dict[str, list[Own]] = {}
+    groups: dict[str, list[test_cases.NewCase]] = {}
     for no, (each, case) in enumerate(missing, first):
         variant = identity.variant_of(case, lookup.variant)[:TEXT_MAX]
-        groups.setdefault(variant, []).append(Own(no, each, *_fields_of(case), case.line))
+        groups.setdefault(variant, []).append((no, each, *_fields_of(case), case.line))
     for variant, some in groups.items():
-        alike = Case(
-            **some[0]._asdict(),
-            named_under=named_under,
-            variant=variant,
-            owners=(),
-            first_run_at=lookup.at,
-            status_since=lookup.at,
-            is_known=False,
-        )
-        test_cases.add(session, place, alike, some)
+        test_cases.add(session, place, (named_under, variant, lookup.at), some)
     entered = {each: no for no, (each, _) in enumerate(missing, first)}
     new_aliases = {aliases[each]: no for each, no in entered.items() if each in aliases}
     test_cases.add_aliases(session, place, new_aliases)
@@ -270,4 +261,4 @@ def _clashing(session: Tx, repository_id: int, odd: Sequence[tuple[str, CaseResu
 
 def _fields_of(case: CaseResult) -> Fields:
     """Return name, class, suites and file at the length that is stored."""
-    return Fields(*(text[:TEXT_MAX] for text in case[:4]))
+    return tuple(text[:TEXT_MAX] for text in case[:4])

@@ -16,7 +16,6 @@ from service.notifications.store import subscribers
 from service.runtime import Runtime
 from service.testhealth.operations import records
 from service.testhealth.operations.records import Home
-from service.testhealth.store import listings
 from service.testhealth.store.quarantine import StoredOverride
 from service.testhealth.store.states import CaseState
 from service.vocabulary import Health, Override, RepoRef, Sha
@@ -89,9 +88,8 @@ def _of_test(
 ) -> Message:
     """Return a message about a test as it is now."""
     word, at, fields = event
-    (listed,) = listings.records(session, home.repository.id, [no])
-    (test,) = records.shown(session, home, [listed])
-    repository, case, name = home.repository, test.case, f"test_case.{word}"
+    (case,) = records.described(session, home, [no])
+    repository, name = home.repository, f"test_case.{word}"
     slug = subscribers.organization_slug(session, repository.org_id)
     shown = {
         "id": case.id,
@@ -101,7 +99,7 @@ def _of_test(
         "file_path": case.file or None,
         "variant": case.variant,
         "codeowners": list(case.owners),
-        "quarantined": test.quarantined,
+        "quarantined": case.quarantined,
         "html_url": page_addresses.test(runtime.options, repository.ref, case.id),
     }
     about = {"repository": _repository(repository.ref), "test_case": shown, **fields}

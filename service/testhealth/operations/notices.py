@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from service.database.database import Tx
 from service.testhealth.operations import lists
-from service.testhealth.operations.records import Home, ShownTest
+from service.testhealth.operations.records import Home
 from service.testhealth.store import cases
+from service.testhealth.store.listings import ListedCase
 
 LARGE_FROM, LARGE_SHARE = 20, 0.02
 """More quarantined tests than both, this number and this share of all, are a large quarantine."""
@@ -36,7 +37,7 @@ def quarantine_large(session: Tx, home: Home) -> QuarantineLarge | None:
     return QuarantineLarge(quarantined, tests) if quarantined > LARGE_SHARE * tests else None
 
 
-def expires_soon(home: Home, test: ShownTest) -> bool:
+def expires_soon(home: Home, test: ListedCase) -> bool:
     """Return whether what people said of its quarantine ends within three days."""
-    until = test.case.expires_at
+    until = test.expires_at
     return until is not None and home.now < until <= home.now + EXPIRES_SOON

@@ -23,7 +23,7 @@ from service.testhealth.detector import figures, ticketing
 from service.testhealth.detector.ticketing import KeepTicket, ProviderIssue, TicketIssue, Writing
 from service.testhealth.operations import lists, records
 from service.testhealth.operations import tickets as test_tickets
-from service.testhealth.operations.records import Home, ShownTest
+from service.testhealth.operations.records import Home
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store import listings, quarantine
 from service.testhealth.store import ticket_issues as stored
@@ -31,6 +31,7 @@ from service.testhealth.store.cases import Place
 from service.testhealth.store.days import Span
 from service.testhealth.store.failing import CommonFailure
 from service.testhealth.store.figures import Rates
+from service.testhealth.store.listings import ListedCase
 from service.testhealth.tickets import TicketText, WayToFail
 from service.text.markdown import Links
 from service.vocabulary import SYSTEM, Health
@@ -43,13 +44,13 @@ class Kept:
     """A test and its issue as they are stored."""
 
     home: Home
-    test: ShownTest
+    test: ListedCase
     issue: TicketIssue
 
     @property
     def status(self) -> Health:
         """Return how the test is."""
-        return self.test.case.status
+        return self.test.status
 
 
 def note_status(session: Tx, runtime: Runtime, home: Home, no: int) -> None:
@@ -125,9 +126,9 @@ async def keep(runtime: Runtime, row: OutboxRow, wanted: KeepTicket, *, first: b
         return
     ref = kept.home.repository.ref
     provider = runtime.provider_of(ref.host)
-    marker = tickets.marker(kept.test.case.id)
+    marker = tickets.marker(kept.test.id)
     stands = await provider.ticket(ref, marker, kept.issue.number)
-    is_linked = kept.test.case.ticket is not None
+    is_linked = kept.test.ticket is not None
     writing = ticketing.writing_of(
         kept.issue, _standing(stands), kept.status, now, is_linked=is_linked
     )
@@ -141,7 +142,7 @@ async def keep(runtime: Runtime, row: OutboxRow, wanted: KeepTicket, *, first: b
         request = TicketRequest(marker, title, body, stands, writing.is_open)
         stands = await provider.put_ticket(ref, request)
         runtime.boundary.reach("act.ticket.after_send")
-    subject = f"test/{kept.test.case.id}"
+    subject = f"test/{kept.test.id}"
     deed = audit_entries.allowed(
         SYSTEM, kept.home.repository.org_id, "test.link_ticket", subject, now
     )
@@ -193,12 +194,12 @@ def _remember(
 
 
 def _view(runtime: Runtime, kept: Kept) -> TicketText:
-    case, options = kept.test.case, runtime.options
+    case, options = kept.test, runtime.options
     repository = kept.home.repository
     page = None
     if options.public_url is not None:
         page = page_addresses.test(options, repository.ref, case.id)
-    rates = kept.test.rates or Rates()
+    rates = case.rates or Rates()
     return TicketText(
         id=case.id,
         name=case.name,
@@ -207,13 +208,13 @@ def _view(runtime: Runtime, kept: Kept) -> TicketText:
         variant=case.variant,
         owners=case.owners,
         status=case.status,
-        reason=kept.test.reason,
+        reason=case.reason,
         since=case.since,
         impact=case.impact,
         week=rates.week,
         day=rates.day,
-        failures=[_way(each) for each in kept.test.failures],
-        quarantined=kept.test.quarantined,
+        failures=[_way(each) for each in case.failures],
+        quarantined=case.quarantined,
         page=page,
         links=Links(repository.url, options.public_url),
         version=options.version,
