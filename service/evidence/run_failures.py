@@ -21,7 +21,7 @@ from service.testhealth.operations.records import Home
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import cases, figures, listings, uploads
 from service.testhealth.store import states as test_states
-from service.testhealth.store.attempts import FailedIn
+from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.uploads import Upload
 from service.text import phrases
@@ -46,7 +46,7 @@ class RankedFailure(NamedTuple):
     standing: Standing
     is_new_text: bool
     log: str
-    last: FailedIn
+    last: StoredAttempt
 
 
 def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> FailedTests:
@@ -61,7 +61,6 @@ def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> Failed
     shown = looked[: phrases.NAMES_SHOWN_MAX]
     nos = [each.case.no for each in shown]
     rates = figures.rates(session, home.sets, repository.id, nos, home.now)
-    texts = test_attempts.failure_texts(session, [each.last for each in shown])
     excused = sum(each.standing is Standing.EXCUSED for each in looked)
     return FailedTests(
         failed=len(looked) - excused,
@@ -76,8 +75,8 @@ def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> Failed
                 until=_until(home, each.case),
                 log=each.log,
                 page=page_addresses.test(runtime.options, repository.ref, each.case.id),
-                message=texts[each.last.upload, each.last.no].headline,
-                stack=texts[each.last.upload, each.last.no].stack,
+                message=each.last.headline or "",
+                stack=each.last.stack or "",
                 id=each.case.id,
                 file=each.case.file or "",
                 line=each.case.line,
@@ -132,10 +131,10 @@ def _sent(session: Tx, queue: QueueRef, run: Run, sha: Sha) -> tuple[Upload, ...
 
 
 def _looked(
-    session: Tx, home: Home, run: Run, sent: Iterable[Upload], failed: Iterable[FailedIn]
+    session: Tx, home: Home, run: Run, sent: Iterable[Upload], failed: Iterable[StoredAttempt]
 ) -> list[RankedFailure]:
     """Return the failed tests, those first that are named first."""
-    by_no: defaultdict[int, list[FailedIn]] = defaultdict(list)
+    by_no: defaultdict[int, list[StoredAttempt]] = defaultdict(list)
     for each in failed:
         by_no[each.no].append(each)
     here, nos, began = home.repository.id, sorted(by_no), run.created_at
@@ -154,7 +153,7 @@ def _looked(
 
 
 def standing_of(
-    failures: Sequence[FailedIn], health: Health, known_keys: Collection[str]
+    failures: Sequence[StoredAttempt], health: Health, known_keys: Collection[str]
 ) -> Standing:
     """Return the standing of a failed test; `known_keys` are its failures of the 30 days before."""
     if all(each.is_quarantined for each in failures):
@@ -164,7 +163,7 @@ def standing_of(
     return Standing.SEEN if known_keys else Standing.NEW
 
 
-def _is_new(failures: Iterable[FailedIn], known_keys: Collection[str]) -> bool:
+def _is_new(failures: Iterable[StoredAttempt], known_keys: Collection[str]) -> bool:
     return any(each.failure is not None and each.failure not in known_keys for each in failures)
 
 

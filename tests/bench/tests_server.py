@@ -26,7 +26,7 @@ from service.testhealth.settings import TestSettings
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import bitmaps, days, figures, quarantine, sets, states, uploads
 from service.testhealth.store import cases as test_cases
-from service.testhealth.store.attempts import SeenFailure, StoredAttempt
+from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.cases import NewCase, Place
 from service.testhealth.store.quarantine import Since
 from service.testhealth.store.sets import OutcomeSets
@@ -242,8 +242,7 @@ def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
     ]
     uploads.record(session, place, upload, attempts)
     days.open_day(session, place, at, at)
-    seen = [SeenFailure(key, f"AssertionError: {key}", "", at) for key in set(keys.values())]
-    test_attempts.note_failures(session, place, seen)
+    test_attempts.note_failures(session, place, attempts)
     hit = [(no, n % 50 + 1) for no in failing[:HIT_AN_UPLOAD]]
     test_attempts.note_impact(session, place, hit, at, now)
     test_cases.note_failed(session, place.repository_id, failing, at)

@@ -16,7 +16,7 @@ from service.testhealth.reports.results import Outcome
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import bitmaps, day_counts, days, sets, states, uploads
 from service.testhealth.store import cases as test_cases
-from service.testhealth.store.attempts import SeenFailure, StoredAttempt
+from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.cases import Place
 from service.testhealth.store.days import OpenDay
 from service.testhealth.store.sets import OutcomeSets
@@ -80,12 +80,7 @@ class Ledger:
         failed = [each for each in attempts if each.failure is not None]
         if ran.is_trusted:
             days.open_day(session, self.place, ran.at, self.now)
-            seen = [
-                SeenFailure(each.failure, each.headline or "", "", each.ran_at)
-                for each in failed
-                if each.failure is not None
-            ]
-            test_attempts.note_failures(session, self.place, seen)
+            test_attempts.note_failures(session, self.place, failed)
         hit = [(each.no, pr) for each in failed for pr in ran.prs]
         test_attempts.note_impact(session, self.place, hit, ran.at, self.now)
         here = self.place.repository_id

@@ -97,7 +97,7 @@ def without_file(name, classname):
 
 async def send_cases(shelf, *cases, **meta):
     file = a_file({"x": "P"}, name=str(cases))
-    sent = replace(file, report=replace(file.report, cases=cases))
+    sent = replace(file, cases=cases)
     await shelf.stage.send([sent], **meta)
 
 

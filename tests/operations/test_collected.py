@@ -234,7 +234,7 @@ async def test_a_fork_changes_nothing_but_is_kept(yard):
 
 def as_judged(cases):
     """Tests but for the pull requests that they failed for."""
-    return {name: replace(case, impact_rank=0) for name, case in cases.items()}
+    return {name: case._replace(impact=0) for name, case in cases.items()}
 
 
 async def test_tests_that_a_fork_alone_has_are_known_to_nobody(yard):

@@ -114,7 +114,7 @@ async def figures_of(stage):
 
     rates, last_runs, pasts = await stage.runtime.store.read(read)
     return {
-        name: (pasts[case.no], last_runs[case.no], case.last_failed_at, case.impact,
+        name: (*pasts[case.no], last_runs[case.no], case.last_failed_at, case.impact,
                rates[case.no])
         for name, case in cases.items()
     }  # fmt: skip

@@ -123,7 +123,7 @@ async def test_a_run_that_began_before_the_switch_was_on_is_excused_nothing(
     def answered(session):
         home = records.home_of(session, stage.runtime, stage.repository, NOW + HOUR)
         began = since.quarantine_since + timedelta(minutes=minutes)
-        failing = [answers.Failing(case.id, case.no, result)]
+        failing = [(case.id, case.no, result)]
         return answers.answered(session, home, failing, "", began)
 
     (failure,) = (await stage.runtime.store.read(answered)).shown
@@ -234,7 +234,7 @@ async def test_different_tests_under_one_name_do_not_disagree(stage):
     cases = (a_case("total", "P", file="a.py", line=1), a_case("total", "F", file="a.py", line=9),
              a_case("total", "P", file="a.py", line=20))  # fmt: skip
     file = a_file({"x": "P"})
-    muddled = replace(file, report=replace(file.report, cases=cases))
+    muddled = replace(file, cases=cases)
     answer = await stage.send([muddled])
     assert answer.unquarantined_failures == 1
     assert any("stand for several tests" in each for each in answer.warnings)
@@ -256,7 +256,7 @@ async def test_owners_come_with_the_newest_upload(stage):
 async def test_the_id_with_the_outermost_suite_alone_is_another_id_of_a_nested_test(stage):
     nested = a_case("total", "P", parent="ui/cart", outermost_suite="ui")
     file = a_file({"x": "P"})
-    await stage.send([replace(file, report=replace(file.report, cases=(nested,)))])
+    await stage.send([replace(file, cases=(nested,))])
     flat = await stage.ran({"total": "F"}, ran_at=NOW - HOUR)
     assert flat.failures[0].test_id == (await stage.case("total")).id
     assert len(await stage.cases()) == 1

@@ -24,7 +24,7 @@ from service.notifications.sender import HttpSender
 from service.provider.values import Repository
 from service.runtime import Options, Runtime
 from service.testhealth.operations import take_in
-from service.testhealth.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
+from service.testhealth.operations.upload_values import UploadAnswer, UploadMeta
 from service.testhealth.reports.results import (
     Attempt,
     CaseResult,
@@ -56,7 +56,7 @@ class Stage:
     repository: RepositoryRecord
     caller: Caller
 
-    async def send(self, files: Iterable[ReadFile], **meta: Any) -> UploadAnswer:
+    async def send(self, files: Iterable[ReportFile], **meta: Any) -> UploadAnswer:
         """Upload these files; what is not said is the same every time."""
         told = {"sha": Sha("a" * 40), "job": "unit", **meta}
         caller = told.pop("caller", self.caller)
@@ -81,13 +81,13 @@ class Stage:
         return await self.runtime.store.read(_states, self.repository.id)
 
 
-def a_file(tests: Mapping[str, str], name: str = "junit.xml", **facts: Any) -> ReadFile:
+def a_file(tests: Mapping[str, str], name: str = "junit.xml", **facts: Any) -> ReportFile:
     """A report of tests: name → attempts."""
     cases = tuple(a_case(each, letters) for each, letters in tests.items() if letters)
     report = ReportFile(Format.JUNIT, FileStatus.ACCEPTED, cases)
     content = repr((name, sorted(tests.items()), sorted(facts.items(), key=str)))
     digest = hashlib.sha256(content.encode()).hexdigest()
-    return ReadFile(name, digest, replace(report, **facts))
+    return replace(report, name=name, sha256=digest, **facts)
 
 
 def a_case(name: str, letters: str, **facts: Any) -> CaseResult:

@@ -10,8 +10,10 @@ from service.process.store import retention
 from service.process.store.retention import RetentionLimits
 from service.testhealth.detector import figures
 from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.reports.results import Outcome
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import cases, listings, quarantine, sets, states
+from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.bitmaps import packed_set
 from service.testhealth.store.cases import Place
 from service.testhealth.store.quarantine import StoredOverride
@@ -90,7 +92,8 @@ def test_the_clock_of_the_evidence_is_that_of_what_counts(session, ledger):
 
 def test_the_newest_headline_of_a_group_is_shown_whatever_comes_first(session, ledger):
     for hours, headline in ((1, "b"), (3, "a"), (2, "c")):
-        seen = test_attempts.SeenFailure("key", headline, "", NOW - timedelta(hours=hours))
+        at = NOW - timedelta(hours=hours)
+        seen = StoredAttempt("upload", 1, 1, at, Outcome.FAILED, "key", headline)
         test_attempts.note_failures(session, ledger.place, [seen])
     shown = session.exec_driver_sql("SELECT headline FROM failure_group").scalars().all()
     assert shown == ["b"]

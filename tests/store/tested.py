@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from service.testhealth.detector import ticketing
 from service.testhealth.filters import TestFilter, TestOrder
 from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.reports.results import Outcome
 from service.testhealth.store import (
     all_tests,
     artifacts,
@@ -32,7 +33,7 @@ from service.testhealth.store import (
 )
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store.all_tests import AllTests, QuarantineRule
-from service.testhealth.store.attempts import SeenFailure
+from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.cases import Place
 from service.testhealth.store.code_owners import Claimed, OwnersText
 from service.testhealth.store.day_counts import Daily, DaySums, FailureDaily, Part
@@ -176,7 +177,6 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "uploads.unnoted": uploads.unnoted,
     "uploads.note_done": lambda s: uploads.note_done(s, "text-7"),
     "test_numbers.numbers_of": lambda s: numbers.numbers_of(s, 7, ["text-6", "x"], NOW),
-    "test_numbers.aliased": lambda s: numbers.aliased(s, 7, ["text-6", "x"], NOW),
     "test_cases.doubtful": lambda s: cases.doubtful(s, 7, NOS, NOW, NOW),
     "attempts.attempted": lambda s: list(test_attempts.attempted(s, 7, NOS, NOW - DAY)),
     "attempts.renew_impacts": lambda s: test_attempts.renew_impacts(s, PLACE, {(6, 7)}, NOW),
@@ -257,7 +257,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_figures.run_after": lambda s: figures.run_after(s, OutcomeSets(), 7, NOS, NOW - DAY),
     "test_sets.put_set": lambda s: sets.put_set(s, PLACE, bitmaps.packed_set(NOS), NOW),
     "test_evidence.note_failures": lambda s: test_attempts.note_failures(
-        s, PLACE, [SeenFailure("text-6", "x", "y", NOW)]
+        s, PLACE, [StoredAttempt("x", 1, 1, NOW, Outcome.FAILED, "text-6", "x", "y")]
     ),
     "test_evidence.note_impact": lambda s: test_attempts.note_impact(s, PLACE, [(6, 7)], NOW, NOW),
     "test_evidence.expire_impacts": lambda s: test_attempts.expire_impacts(s, NOW),

@@ -12,14 +12,11 @@ from service.testhealth.operations import checks, records
 from service.testhealth.operations.records import Home
 from service.testhealth.operations.upload_values import (
     AnsweredFailure,
-    AnsweredFile,
-    ReadFile,
     UploadAnswer,
     Verdict,
 )
 from service.testhealth.reports import failures, identity
-from service.testhealth.reports.duplicates import Result
-from service.testhealth.reports.results import Counts, Fault, FileStatus, Outcome
+from service.testhealth.reports.results import CaseResult, Counts, FileStatus, Outcome, ReportFile
 from service.testhealth.settings import TestSettings
 from service.testhealth.store import listings, quarantine
 from service.testhealth.store import states as test_states
@@ -34,13 +31,8 @@ FAILURES_MAX = 1000
 """Failures in one answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failing:
-    """A test that failed in an upload; `no` None: it is new."""
-
-    test_id: str
-    no: int | None
-    result: Result
+Failing = tuple[str, int | None, CaseResult]
+"""The id of a test that failed in an upload, its number, None if it is new, and its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +57,7 @@ def answer_of(upload: Upload, said: Answered, counts: Counts, html_url: str | No
         dry_run=html_url is None,
         trusted=upload.is_eligible,
         counts=counts,
-        files=tuple(map(_answered, upload.files)),
+        files=upload.files,
         failures=said.shown,
         failures_truncated=said.failed > len(said.shown),
         quarantined_failures=quarantined,
@@ -114,31 +106,21 @@ def verdict_of(
     return Verdict(code, code == 0, f"{said}: exit code {code}.")
 
 
-def _answered(file: StoredFile) -> AnsweredFile:
-    fault = None if file.error is None else Fault(file.error, file.line, file.column)
-    return AnsweredFile(file.name, file.format, file.status, file.tests, fault)
-
-
-def stored_files(files: Iterable[ReadFile]) -> tuple[StoredFile, ...]:
+def stored_files(files: Iterable[ReportFile]) -> tuple[StoredFile, ...]:
     """Return how each file was read, as it is stored."""
     return tuple(
         StoredFile(
             name=each.name,
-            format=each.report.format,
-            status=each.report.status,
-            tests=len(each.report.cases),
-            error=each.report.fault.message if each.report.fault else None,
-            line=each.report.fault.line if each.report.fault else None,
-            column=each.report.fault.column if each.report.fault else None,
+            format=each.format,
+            status=each.status,
+            tests=len(each.cases),
+            error=each.fault.message if each.fault else None,
+            line=each.fault.line if each.fault else None,
+            column=each.fault.column if each.fault else None,
             sha256=each.sha256,
         )
         for each in files
     )
-
-
-def failing_in(results: Mapping[str, Result], numbers: Mapping[str, int]) -> list[Failing]:
-    """Return results of tests that failed, with the tests' numbers."""
-    return [Failing(test_id, numbers.get(test_id), result) for test_id, result in results.items()]
 
 
 def answered(
@@ -155,13 +137,13 @@ def answered(
     """
     if started_at is not None:
         home = replace(home, now=started_at, settings=_switched_at(session, home, started_at))
-    nos = [each.no for each in failing if each.no is not None]
+    nos = [no for _, no, _ in failing if no is not None]
     listed = _listed(session, home, _marked(session, home, nos), started_at)
     quarantined = frozenset(
         no for no, case in listed.items() if records.setting_of(home, case) is not None
     )
-    shown = sorted(failing, key=lambda each: each.no in quarantined)[:FAILURES_MAX]
-    others = [each.no for each in shown if each.no is not None and each.no not in listed]
+    shown = sorted(failing, key=lambda each: each[1] in quarantined)[:FAILURES_MAX]
+    others = [no for _, no, _ in shown if no is not None and no not in listed]
     listed |= _listed(session, home, others, started_at)
     answered_failures = tuple(_failure(home, each, listed, variant) for each in shown)
     return Answered(answered_failures, len(failing), quarantined)
@@ -232,11 +214,11 @@ def status_at(written: Sequence[StateChange], at: datetime) -> Health:
 def _failure(
     home: Home, failing: Failing, listed: Mapping[int, ListedCase], variant: str
 ) -> AnsweredFailure:
-    case = None if failing.no is None else listed.get(failing.no)
+    test_id, no, reported = failing
+    case = None if no is None else listed.get(no)
     checked = None if case is None else checks.checked(home, case)
-    reported = failing.result.case
     return AnsweredFailure(
-        test_id=failing.test_id if case is None else case.id,
+        test_id=test_id if case is None else case.id,
         name=reported.name[:TEXT_MAX],
         parent=reported.parent[:TEXT_MAX],
         classname=reported.classname[:TEXT_MAX],
@@ -245,11 +227,11 @@ def _failure(
         status=Health.HEALTHY if case is None else case.status,
         quarantined=checked is not None and checked.quarantined,
         quarantine_reason=None if checked is None else checked.reason,
-        summary=_summary(failing.result),
+        summary=_summary(reported),
     )
 
 
-def _summary(result: Result) -> str:
+def _summary(result: CaseResult) -> str:
     failed = [each for each in result.attempts if each.outcome is Outcome.FAILED]
     return failures.summary_of(failures.headline_of(failed[-1])) if failed else ""
 

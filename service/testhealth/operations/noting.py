@@ -13,7 +13,7 @@ from service.database.database import Tx
 from service.runtime import Runtime
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import cases, code_owners, costs, figures, uploads
-from service.testhealth.store.attempts import SeenFailure, StoredAttempt
+from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.cases import Place
 from service.testhealth.store.index_cache import IndexCache
 from service.testhealth.store.sets import OutcomeSets, StoredSets
@@ -61,12 +61,7 @@ def note_failures(
     failed = [each for each in attempts if each.failure is not None]
     hit = {each.no for each in failed}
     if upload.is_eligible:
-        seen = (
-            SeenFailure(each.failure, each.headline or "", each.stack or "", each.ran_at)
-            for each in failed
-            if each.failure is not None
-        )
-        test_attempts.note_failures(session, place, seen)
+        test_attempts.note_failures(session, place, failed)
         costs.renew(session, place.repository_id, hit, now)
     else:
         hit = set(cases.pasts_of(session, place.repository_id, hit))

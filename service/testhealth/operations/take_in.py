@@ -39,25 +39,24 @@ from service.testhealth.operations import (
 )
 from service.testhealth.operations.answers import Failing
 from service.testhealth.operations.classify import Classified, Collected, Doubts
-from service.testhealth.operations.findings import Arrived, Findings, NamedOwners, Sums
+from service.testhealth.operations.findings import Arrived, Findings, NamedOwners
 from service.testhealth.operations.identify import Identified, Lookup
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.messages import UploadSummary
 from service.testhealth.operations.parsing import SentFile
 from service.testhealth.operations.queue_links import QueueLinks
 from service.testhealth.operations.records import Home
-from service.testhealth.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
+from service.testhealth.operations.upload_values import UploadAnswer, UploadMeta
 from service.testhealth.reports import results
-from service.testhealth.reports.duplicates import Sorted
+from service.testhealth.reports.duplicates import ResultsByTest
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.reports.reading import FAILURES_MAX
-from service.testhealth.reports.results import Counts, FileStatus, Outcome
+from service.testhealth.reports.results import Counts, FileStatus, Outcome, ReportFile
 from service.testhealth.reports.uploads import FAILED, PASSED, UploadClass
 from service.testhealth.store import artifacts, code_owners, days, sets, uploads
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store.index_cache import CachedIndex
-from service.testhealth.store.numbers import Numbers
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import SYSTEM, Actor, Sha
 
@@ -93,7 +92,7 @@ async def take_in(
     caller: Caller,
     repository: RepositoryRecord,
     meta: UploadMeta,
-    files: tuple[ReadFile, ...],
+    files: tuple[ReportFile, ...],
 ) -> UploadAnswer:
     """Store an upload's evidence, judge its tests, and answer; a dry run stores nothing.
 
@@ -113,7 +112,7 @@ async def take_in_collected(
     runtime: Runtime,
     repository: RepositoryRecord,
     meta: UploadMeta,
-    files: tuple[ReadFile, ...],
+    files: tuple[ReportFile, ...],
     source: Collected,
 ) -> UploadAnswer:
     """Take in an artifact that we fetched ourselves, so that no client makes claims about it.
@@ -131,7 +130,7 @@ async def _arrived(
     sender: tuple[Actor, datetime],
     repository: RepositoryRecord,
     about: tuple[UploadMeta, Doubts | Collected],
-    files: tuple[ReadFile, ...],
+    files: tuple[ReportFile, ...],
 ) -> Arrived:
     (actor, now), (meta, source) = sender, about
     return Arrived(
@@ -152,7 +151,7 @@ async def _named_owners(
     runtime: Runtime,
     repository: RepositoryRecord,
     codeowners: str | None,
-    files: tuple[ReadFile, ...],
+    files: tuple[ReportFile, ...],
 ) -> NamedOwners | None:
     """Return the owners by the CODEOWNERS file of an upload. Raises Overloaded."""
     if codeowners is None:
@@ -165,8 +164,8 @@ async def _named_owners(
         return NamedOwners({}, trouble)
 
 
-def _paths_in(files: tuple[ReadFile, ...]) -> frozenset[str]:
-    return frozenset(case.file for each in files for case in each.report.cases)
+def _paths_in(files: tuple[ReportFile, ...]) -> frozenset[str]:
+    return frozenset(case.file for each in files for case in each.cases)
 
 
 async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
@@ -203,12 +202,11 @@ async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
     variant, lookup, last_no = arrived.meta.variant, _lookup(arrived), tests.last_no
     new = await asyncio.to_thread(tests.new)
     aliases = await asyncio.to_thread(identify.aliases_of, new, tests, name, variant)
-    numbers = dict(tests.numbers)
+    numbers = dict(tests.existing.by_id)
     for chunk in identify.chunks(new):
         under = (name, last_no)
-        entered = await runtime.store.run(identify.enter, lookup, under, chunk, aliases)
-        numbers.update(entered.numbers)
-        last_no = entered.last_no
+        entered, last_no = await runtime.store.run(identify.enter, lookup, under, chunk, aliases)
+        numbers.update(entered)
     ready = await asyncio.to_thread(_ready, arrived, tests, numbers, name)
     if ready.results.owners:
         changed = await runtime.store.read(
@@ -223,16 +221,14 @@ async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
 class _Ready:
     """The results of an upload by the numbers of tests, and its repository's present name.
 
-    It is stale once the repository has another `removal`. `owners` are tests that get other
-    owners, those apart first.
+    `owners` are tests that get other owners, those apart first.
     """
 
     name: RepositoryKey
+    tests: Identified
     has_new: bool
-    sums: Sums
     failing: Sequence[Failing]
     results: Findings
-    removal: int
     owners: Sequence[int] = ()
 
     @property
@@ -244,16 +240,19 @@ class _Ready:
 def _ready(
     arrived: Arrived, tests: Identified, numbers: Mapping[str, int], name: RepositoryKey
 ) -> _Ready:
-    by_no = Sorted(
+    by_no = ResultsByTest(
         {numbers[each]: case for each, case in tests.results.passed.items()},
-        {numbers[each]: result for each, result in tests.results.others.items()},
+        {numbers[each]: case for each, case in tests.results.others.items()},
     )
-    new = numbers.keys() - tests.numbers.keys() if len(numbers) > len(tests.numbers) else ()
-    unrun = tests.existing.unrun.union(numbers[each] for each in new)
-    results = findings.findings_of(arrived, by_no, Numbers({}, unrun, tests.existing.unpassed))
-    sums = findings.sums_of(tests)
-    failing = answers.failing_in(sums.failing, numbers)
-    return _Ready(name, bool(new), sums, failing, results, tests.removal)
+    existing = tests.existing
+    new = numbers.keys() - existing.by_id.keys() if len(numbers) > len(existing.by_id) else ()
+    unrun = existing.unrun.union(numbers[each] for each in new)
+    results = findings.findings_of(arrived, by_no, unrun, existing.unpassed)
+    return _Ready(name, tests, bool(new), _failing(tests, numbers), results)
+
+
+def _failing(tests: Identified, numbers: Mapping[str, int]) -> list[Failing]:
+    return [(each, numbers.get(each), case) for each, case in tests.failing.items()]
 
 
 async def upload_answer(
@@ -264,18 +263,18 @@ async def upload_answer(
     return await runtime.links.of(QueueLinks).check_answer(runtime, repository, answer)
 
 
-def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
+def _refuse_useless(files: tuple[ReportFile, ...]) -> None:
     described = [
         {
             "name": each.name,
-            "format": each.report.format,
-            "status": each.report.status.value,
-            "tests": len(each.report.cases),
-            "error": asdict(each.report.fault) if each.report.fault else None,
+            "format": each.format,
+            "status": each.status.value,
+            "tests": len(each.cases),
+            "error": asdict(each.fault) if each.fault else None,
         }
         for each in files
     ]
-    if all(each.report.status is FileStatus.REFUSED for each in files):
+    if all(each.status is FileStatus.REFUSED for each in files):
         raise Invalid(
             "No file could be read as a report of tests.",
             code="no_results",
@@ -283,15 +282,15 @@ def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
         )
 
 
-def _counted(files: tuple[ReadFile, ...]) -> Counts:
+def _counted(files: tuple[ReportFile, ...]) -> Counts:
     """Return the figures of files that are not too large. Raises Invalid(limit_reached)."""
     check_size(files)
-    return results.counts_of(each.report for each in files)
+    return results.counts_of(files)
 
 
-def check_size(files: Iterable[ReadFile]) -> None:
+def check_size(files: Iterable[ReportFile]) -> None:
     """Raise Invalid(limit_reached) when the files hold more than an upload may."""
-    read = [each.report.cases for each in files]
+    read = [each.cases for each in files]
     cases = sum(map(len, read))
     if cases > TESTS_MAX:
         raise Invalid(
@@ -325,9 +324,9 @@ def _identified(session: Tx, arrived: Arrived) -> tuple[Identified, RepositoryKe
     slug = subscribers.organization_slug(session, repository.org_id)
     present = checks.key_of(slug, repository.ref)
     names = checks.names_of(session, repository, present)
-    cases = [case for each in arrived.files for case in each.report.cases]
-    tests = identify.identified(session, _lookup(arrived), names, cases)
-    return identify.warned_of_new_names(session, _lookup(arrived), tests, arrived.meta.job), present
+    cases = [case for each in arrived.files for case in each.cases]
+    tests = identify.identified(session, _lookup(arrived), names, cases, arrived.meta.job)
+    return tests, present
 
 
 def _lookup(arrived: Arrived) -> Lookup:
@@ -339,11 +338,10 @@ def _tried(session: Tx, runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     tests, _ = _identified(session, arrived)
     home = records.home_of(session, runtime, arrived.repository, arrived.now)
     classified = _classified(session, runtime, home, arrived)
-    sums = findings.sums_of(tests)
-    failing = answers.failing_in(sums.failing, tests.numbers)
+    failing = _failing(tests, tests.existing.by_id)
     said = answers.answered(session, home, failing, arrived.meta.variant, classified.started_at)
     kin = findings.kin_of(session, arrived.repository.id, arrived.meta)
-    upload = findings.upload_of(arrived, sums, classified, kin)
+    upload = findings.upload_of(arrived, tests, classified, kin)
     return answers.answer_of(upload, said, arrived.counts, None)
 
 
@@ -359,7 +357,7 @@ def _complete(
     place, repository = arrived.place, arrived.repository
     access.recheck(session, arrived.actor, arrived.now)
     test_cases.name_repository(session, place, ready.name)
-    if test_cases.lock(session, place.repository_id).removal != ready.removal:
+    if test_cases.lock(session, place.repository_id).removal != ready.tests.removal:
         return None, None
     home = records.home_of(session, runtime, repository, arrived.now)
     tests = RepositoryTests(session, runtime, home)
@@ -368,7 +366,7 @@ def _complete(
     first = findings.first_of(session, arrived, classified, kin)
     upload, index = first, None
     if upload is None:
-        draft = findings.upload_of(arrived, ready.sums, classified, kin)
+        draft = findings.upload_of(arrived, ready.tests, classified, kin)
         upload, index = _evidence_of(tests, draft, ready)
     if isinstance(arrived.source, Collected):
         artifacts.note(session, place, arrived.source.artifact_id, upload.id, arrived.now)
@@ -456,7 +454,7 @@ def _record(tests: RepositoryTests, upload: Upload, ready: _Ready, quarantined: 
         for each in ready.results.attempts
     ]
     if upload.is_eligible:
-        blamed = {each.no for each in ready.failing if each.no is not None} - quarantined
+        blamed = {no for _, no, _ in ready.failing if no is not None} - quarantined
         attempts = costs.with_costs(attempts, blamed, upload.counts["test_time_ms"])
     uploads.record(session, place, upload, attempts, is_noted=not ready.is_large)
     if not ready.is_large:
