@@ -144,7 +144,8 @@ class EvidenceIndex:
         """Add the facts that are not in uploads."""
         complete = replace(evidence, flags=facts.flags, settled=facts.settled)
         if facts.settled is not None and facts.settled.broken:
-            begun = tuple(_begun(track, facts.settled.broken) for track in evidence.tracks)
+            broken = facts.settled.broken_since
+            begun = tuple(_begun(track, broken) for track in evidence.tracks)
             complete = replace(complete, tracks=begun)
         if self.earlier is None or facts.first_run is None or facts.first_run > evidence.first_run:
             return complete

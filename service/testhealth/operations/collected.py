@@ -114,14 +114,14 @@ async def look_for_lost(
         if awaited is None or (run.head_repo == repository.provider_id and awaited(run.head_branch))
         for attempt in range(run.attempt, max(run.attempt - ATTEMPTS_MAX, 0), -1)
     ]
-    lost = await runtime.store.read(unasked, repository.id, attempts)
+    lost = await runtime.store.read(_unasked, repository.id, attempts)
     if lost:
         await ask_for(runtime, repository, lost[:at_most])
         log.info("lost_reports", repo=repository.ref.slug, runs=len(lost))
     return min(len(lost), at_most)
 
 
-def unasked(
+def _unasked(
     session: Tx, repository_id: int, attempts: Sequence[CollectReports]
 ) -> tuple[CollectReports, ...]:
     """Those that nobody has asked for, within the time that effects are kept."""

@@ -34,7 +34,6 @@ from service.testhealth.store.states import (
     CaseState,
     ChangeKind,
     StateChange,
-    StoredSettled,
 )
 from service.vocabulary import Health as Status
 
@@ -274,8 +273,8 @@ def _settle(tests: RepositoryTests, index: EvidenceIndex, nos: list[int]) -> Non
         judged, state = index.judge(no, facts[no]), states.get(no)
         if judged is None or state is None:
             continue
-        settled = _to_store(health.settled_at(judged, at, facts[no].settled))
-        if state.settled is not None or settled != StoredSettled(settled.at):
+        settled = health.settled_at(judged, at, facts[no].settled)
+        if state.settled is not None or settled != Settled(settled.at):
             put.append(replace(state, settled=settled))
     test_states.put(tests.session, tests.place, *put)
 
@@ -366,7 +365,7 @@ def _facts_of(
     return {
         no: TestFacts(
             flags=tuple(_flag(each) for each in flags.get(no, ())),
-            settled=_from_store(states[no].settled) if no in states else None,
+            settled=states[no].settled if no in states else None,
             first_run=pasts[no].first_run_at if no in pasts else None,
             has_passed=no in pasts and pasts[no].ever_passed,
         )
@@ -380,18 +379,6 @@ def _flag(word: StateChange) -> Flag:
         return Flag(word.written_at, Status.HEALTHY, word.actor_login)
     text = word.reason.partition(": ")[2]
     return Flag(word.written_at, word.value, word.actor_login, text)
-
-
-def _to_store(settled: Settled) -> StoredSettled:
-    broken = ((branch, job, since) for (branch, job), since in sorted(settled.broken.items()))
-    return StoredSettled(settled.at, settled.since, settled.epoch, tuple(broken))
-
-
-def _from_store(stored: StoredSettled | None) -> Settled | None:
-    if stored is None:
-        return None
-    broken = {(branch, job): since for branch, job, since in stored.broken}
-    return Settled(stored.at, stored.since, stored.epoch, broken)
 
 
 def _keep_noise(tests: RepositoryTests, index: EvidenceIndex) -> None:

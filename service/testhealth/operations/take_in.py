@@ -27,7 +27,6 @@ from service.testhealth.operations import (
     checks,
     classify,
     collector,
-    costs,
     findings,
     identify,
     judge,
@@ -56,6 +55,7 @@ from service.testhealth.reports.uploads import FAILED, PASSED, UploadClass
 from service.testhealth.store import artifacts, code_owners, days, sets, uploads
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import cases as test_cases
+from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import SYSTEM, Actor, Sha
@@ -455,10 +455,33 @@ def _record(tests: RepositoryTests, upload: Upload, ready: _Ready, quarantined: 
     ]
     if upload.is_eligible:
         blamed = {no for _, no, _ in ready.failing if no is not None} - quarantined
-        attempts = costs.with_costs(attempts, blamed, upload.counts["test_time_ms"])
+        attempts = _with_costs(attempts, blamed, upload.counts["test_time_ms"])
     uploads.record(session, place, upload, attempts, is_noted=not ready.is_large)
     if not ready.is_large:
         noting.note_failures(session, place, upload, attempts, tests.home.now)
+
+
+def _with_costs(
+    attempts: Sequence[StoredAttempt], blamed: Set[int], test_time_ms: int
+) -> list[StoredAttempt]:
+    """Return the attempts of one upload with what each cost (docs/design/detector.md 14).
+
+    `blamed` are the tests for which the upload failed, by number. They share the time of all its
+    tests equally; the first failed attempt of each has the share. A failed attempt of another
+    test, which passed on a retry or was excused, costs its own time.
+    """
+    share = test_time_ms // len(blamed) if blamed else 0
+    charged: set[int] = set()
+    priced: list[StoredAttempt] = []
+    for each in attempts:
+        cost = 0
+        if each.outcome is Outcome.FAILED and each.no not in blamed:
+            cost = each.duration_ms or 0
+        elif each.outcome is Outcome.FAILED and each.no not in charged:
+            charged.add(each.no)
+            cost = share
+        priced.append(replace(each, cost_ms=cost) if cost else each)
+    return priced
 
 
 def _announce(tests: RepositoryTests, upload: Upload, answer: UploadAnswer) -> None:

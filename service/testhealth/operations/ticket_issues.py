@@ -29,10 +29,8 @@ from service.testhealth.store import listings, quarantine
 from service.testhealth.store import ticket_issues as stored
 from service.testhealth.store.cases import Place
 from service.testhealth.store.days import Span
-from service.testhealth.store.failing import CommonFailure
-from service.testhealth.store.figures import Rates
 from service.testhealth.store.listings import ListedCase
-from service.testhealth.tickets import TicketText, WayToFail
+from service.testhealth.tickets import TicketText
 from service.text.markdown import Links
 from service.vocabulary import SYSTEM, Health
 
@@ -194,32 +192,8 @@ def _remember(
 
 
 def _view(runtime: Runtime, kept: Kept) -> TicketText:
-    case, options = kept.test, runtime.options
-    repository = kept.home.repository
+    options, repository = runtime.options, kept.home.repository
     page = None
     if options.public_url is not None:
-        page = page_addresses.test(options, repository.ref, case.id)
-    rates = case.rates or Rates()
-    return TicketText(
-        id=case.id,
-        name=case.name,
-        classname=case.classname,
-        file=case.file,
-        variant=case.variant,
-        owners=case.owners,
-        status=case.status,
-        reason=case.reason,
-        since=case.since,
-        impact=case.impact,
-        week=rates.week,
-        day=rates.day,
-        failures=[_way(each) for each in case.failures],
-        quarantined=case.quarantined,
-        page=page,
-        links=Links(repository.url, options.public_url),
-        version=options.version,
-    )
-
-
-def _way(failure: CommonFailure) -> WayToFail:
-    return WayToFail(failure.headline, failure.count, failure.last_at)
+        page = page_addresses.test(options, repository.ref, kept.test.id)
+    return TicketText(kept.test, page, Links(repository.url, options.public_url), options.version)
