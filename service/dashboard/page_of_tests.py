@@ -79,13 +79,13 @@ class TestsPage:
     @property
     def heading(self) -> str:
         """`14 flaky and 3 broken tests hit 9 pull requests this week`."""
-        harm = self.detail.harm
-        if not harm.flaky and not harm.broken:
-            return "No test is flaky or broken" if harm.tests else "There are no tests yet"
-        many = "pull request" if harm.pull_requests == 1 else "pull requests"
+        costs = self.detail.costs
+        if not costs.flaky and not costs.broken:
+            return "No test is flaky or broken" if costs.tests else "There are no tests yet"
+        many = "pull request" if costs.pull_requests == 1 else "pull requests"
         return (
-            f"{harm.flaky:,} flaky and {harm.broken:,} broken tests hit "
-            f"{harm.pull_requests:,} {many} this week"
+            f"{costs.flaky:,} flaky and {costs.broken:,} broken tests hit "
+            f"{costs.pull_requests:,} {many} this week"
         )
 
     @property

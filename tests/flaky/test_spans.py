@@ -56,7 +56,7 @@ def example(events, clock):
 def test_the_first_disagreement_is_not_enough():
     measure = open_measure_of(example(EVENTS[:1], at(1, 1439)))
     assert (measure.a.results, measure.b.results) == (48, 10)
-    assert score.shown(measure.log_score) == pytest.approx(23.76, rel=1e-3)
+    assert score.shown_score(measure.log_score) == pytest.approx(23.76, rel=1e-3)
 
 
 def test_what_hit_a_hundred_tests_hardly_counts():
@@ -71,7 +71,7 @@ def test_the_second_disagreement_flags_and_nine_clean_days_clear():
     assert (flagged.since, flagged.until) == (MARCH_5, None)
     assert (flagged.last.a.weight, flagged.last.a.results) == (2.05, 203)
     assert flagged.last.b.results == 40
-    assert score.shown(flagged.last.log_score) == pytest.approx(252.4, rel=1e-3)
+    assert score.shown_score(flagged.last.log_score) == pytest.approx(252.4, rel=1e-3)
     assert example(EVENTS, at(13, 1439)).spans[0].until is None
     cleared = example(EVENTS, at(14)).spans[0]
     assert (cleared.until, cleared.clean, cleared.quiet_days) == (at(14), 450, 9)
@@ -84,7 +84,7 @@ def test_one_event_in_run_14_flags_for_three_days():
     def found(clock):
         return spans.fold(events, Results(passes, ()), an_old_repository(clock)).spans[0]
 
-    assert score.shown(found(at(1)).first.log_score) == pytest.approx(104.7, rel=1e-3)
+    assert score.shown_score(found(at(1)).first.log_score) == pytest.approx(104.7, rel=1e-3)
     assert found(at(3, 1439)).until is None
     assert found(at(4)).until == at(4)
 

@@ -27,7 +27,7 @@ from service.process.workers import flows
 from service.process.workers.flow import Flow
 from service.provider.errors import Unavailable
 from service.provider.signals import CiRunEnded, Where
-from service.testhealth.operations import collected, parsing, take_in
+from service.testhealth.operations import collected, ingest, parsing
 from service.testhealth.operations.parsing import SentFile
 from service.testhealth.operations.upload_values import UploadMeta
 from service.testhealth.reports.collecting import CollectReports
@@ -258,7 +258,7 @@ async def test_what_cannot_be_read_is_refused_once_and_says_why(yard, packed, re
     assert (upload.refusal, upload.kind, upload.is_eligible) == (reason, "stable", False)
     assert [file.status for file in upload.files] == [FileStatus.REFUSED]
     assert await yard.tests() == {}
-    answer = await take_in.upload_answer(yard.runtime, yard.repository, upload.id)
+    answer = await ingest.upload_answer(yard.runtime, yard.repository, upload.id)
     assert answer.warnings == (reason,)
     await yard.fetch(run)
     assert len(await yard.uploads()) == 1
@@ -346,7 +346,7 @@ async def sent_already(yard, run, head, **by):
     meta = UploadMeta(sha=Sha(head), branch="main", run_id=run, job=job)
     read = await parsing.read_files(yard.runtime, yard.repository, meta, sent)
     caller = by.get("caller", yard.caller)
-    answer = await take_in.take_in(yard.runtime, caller, yard.repository, meta, read)
+    answer = await ingest.ingest_upload(yard.runtime, caller, yard.repository, meta, read)
     await yard.stage.clock.sleep(1)
     return answer
 

@@ -105,11 +105,11 @@ async def figures_of(stage):
     cases = await stage.cases()
 
     def read(session):
-        home = records.home_of(session, stage.runtime, stage.repository, now)
+        context = records.context_of(session, stage.runtime, stage.repository, now)
         nos = [case.no for case in cases.values()]
-        rates = figures.rates(session, home.sets, stage.repository.id, nos, now)
+        rates = figures.rates(session, context.sets, stage.repository.id, nos, now)
         pasts = test_cases.pasts_of(session, stage.repository.id, nos)
-        last_runs = {each.no: records.last_run(session, home, each) for each in cases.values()}
+        last_runs = {each.no: records.last_run(session, context, each) for each in cases.values()}
         return rates, last_runs, pasts
 
     rates, last_runs, pasts = await stage.runtime.store.read(read)

@@ -23,7 +23,7 @@ from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
 from service.provider.values import Repository
 from service.runtime import Options, Runtime
-from service.testhealth.operations import take_in
+from service.testhealth.operations import ingest
 from service.testhealth.operations.upload_values import UploadAnswer, UploadMeta
 from service.testhealth.reports.results import (
     Attempt,
@@ -60,7 +60,7 @@ class Stage:
         """Upload these files; what is not said is the same every time."""
         told = {"sha": Sha("a" * 40), "job": "unit", **meta}
         caller = told.pop("caller", self.caller)
-        return await take_in.take_in(
+        return await ingest.ingest_upload(
             self.runtime, caller, self.repository, UploadMeta(**told), tuple(files)
         )
 
@@ -148,7 +148,7 @@ def _cases(session: Tx, repository_id: int) -> dict[str, ListedCase]:
         select(table.c.id).where(table.c.repository_id == repository_id)
     ).scalars()
     nos = sorted(test_cases.by_ids(session, repository_id, ids).values())
-    return {each.name: each for each in listings.records(session, repository_id, nos)}
+    return {each.name: each for each in listings.listed_cases(session, repository_id, nos)}
 
 
 def _states(

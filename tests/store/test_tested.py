@@ -48,7 +48,7 @@ def prune_all(session: Connection, days: float) -> None:
 def case_of(session: Connection, ledger: Ledger, name: str):
     here = ledger.place.repository_id
     nos = cases.by_ids(session, here, [ledger.id_of(name)]).values()
-    return next(iter(listings.records(session, here, list(nos))), None)
+    return next(iter(listings.listed_cases(session, here, list(nos))), None)
 
 
 def test_equal_sets_are_stored_once_and_the_empty_set_not_at_all(session, ledger):

@@ -132,7 +132,7 @@ NAMED = AllTests(7, TestFilter(search="text-6"), QuarantineRule(False, ()), NOW)
 QUARANTINED = QuarantinedTests(7, (Health.FLAKY, Health.BROKEN), NOW - 2 * DAY)
 SAID = StoredOverride(6, Override.NEVER_QUARANTINE, "x", NOW, ActorKind.PERSON, "ann")
 STATE = CaseState(6, Health.FLAKY, "x", NOW)
-ISSUE = ticketing.asked(6, Health.FLAKY, NOW)
+ISSUE = ticketing.new_issue(6, Health.FLAKY, NOW)
 NOS = [6, 26, 46]
 COUNTS = Part(0, 26, [Daily(6, 1, 1, 1, 0, 0, 0, NOW)], [FailureDaily(6, "text-6", 1, NOW)])
 
@@ -161,7 +161,9 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "code_owners.claim, none": lambda s: code_owners.claim(s, LONG_AGO, NOW),
     "code_owners.put": lambda s: code_owners.put(s, 7, OwnersText("CODEOWNERS", "x", "y"), NOW),
     "code_owners.cases_after": lambda s: code_owners.cases_after(s, 7, 26, 100),
-    "code_owners.own": lambda s: code_owners.own(s, PLACE, read_at(s), {6: ("@a",)}, 6),
+    "code_owners.assign_owners": lambda s: code_owners.assign_owners(
+        s, PLACE, read_at(s), {6: ("@a",)}, 6
+    ),
     "days.open_day": lambda s: days.open_day(s, PLACE, NOW, NOW),
     "days.due": lambda s: days.due(s, NOW - 200 * DAY),
     "days.oldest_open": days.oldest_open,
@@ -244,7 +246,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_listings.unhealthy, after": lambda s: UNHEALTHY.after(s, 9, 100),
     "test_listings.unhealthy, before": lambda s: UNHEALTHY.before(s, 9, 100),
     "test_failing.counted": lambda s: failing.counted(s, 7, SPAN, 20_000),
-    "test_listings.records": lambda s: listings.records(s, 7, NOS),
+    "test_listings.records": lambda s: listings.listed_cases(s, 7, NOS),
     "test_quarantined, how many": QUARANTINED.count,
     "test_quarantined, first": lambda s: QUARANTINED.top(s, 100),
     "test_quarantined, among": lambda s: QUARANTINED.among(s, NOS),

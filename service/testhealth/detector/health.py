@@ -299,7 +299,7 @@ def _numbers(measure: Measure | None, threshold: float) -> Numbers:
         a=measure.a,
         b=measure.b,
         noise=measure.noise,
-        score=score.shown(measure.log_score),
+        score=score.shown_score(measure.log_score),
         threshold=threshold,
         groups=tuple(groups)[:GROUPS_MAX],
     )

@@ -211,7 +211,7 @@ class EvidenceIndex:
         days = range(day - noise.DAYS, day)
         passing = sum(self.evidence.passing_by_day.get(each, 0) for each in days)
         verdicts = sum(self.evidence.verdicts_by_day.get(each, 0) for each in days)
-        return noise.of(passing, verdicts, self._tallies(days))
+        return noise.measure(passing, verdicts, self._tallies(days))
 
     def _tallies(self, days: range) -> Iterator[tuple[Tally, Tally]]:
         for no, events in self.evidence.events.items():

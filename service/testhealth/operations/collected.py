@@ -21,7 +21,7 @@ from service.provider.archives import NoArchive
 from service.provider.ci import Artifact, CiJob, CiRun, CiTrigger
 from service.provider.errors import ProviderError, Unavailable
 from service.runtime import Runtime
-from service.testhealth.operations import answers, classify, parsing, take_in
+from service.testhealth.operations import answers, classify, ingest, parsing
 from service.testhealth.operations import settings as test_settings
 from service.testhealth.operations.classify import Collected as Origin
 from service.testhealth.operations.queue_links import QueueLinks
@@ -257,12 +257,10 @@ async def _take_in(
         async for portion in parsing.read_archive(runtime, repository, source.meta, packed):
             # What was refused before it was read has no digest, and is shown.
             read += [each for each in portion if not each.sha256 or decisions.is_report(each)]
-            take_in.check_size(read)
+            ingest.check_size(read)
         if not read:
             raise Invalid(NO_REPORT)
-        await take_in.take_in_collected(
-            runtime, repository, source.meta, tuple(read), source.origin
-        )
+        await ingest.ingest_artifact(runtime, repository, source.meta, tuple(read), source.origin)
     except (Invalid, Malformed) as refusal:
         kept = read or [_whole(source.artifact, refusal.detail)]
         await _keep_refused(runtime, repository, source, refusal.detail, kept)

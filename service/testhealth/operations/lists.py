@@ -16,7 +16,7 @@ from service.runtime import Runtime
 from service.testhealth.detector import figures as days_and_rates
 from service.testhealth.detector.quarantine import QuarantineSetting
 from service.testhealth.operations import records, settled_tests
-from service.testhealth.operations.records import Home
+from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store import failing as failing_tests
 from service.testhealth.store import figures, quarantine
@@ -44,9 +44,9 @@ async def unhealthy(
     place = paging.place_of(runtime, listing, wanted)
 
     def find(session: Tx) -> CountedPage[ListedCase]:
-        home = records.home_of(session, runtime, repository, place.now)
+        context = records.context_of(session, runtime, repository, place.now)
         page = settled_tests.cut(session, UnhealthyTests(repository.id, status), place)
-        return page.with_rows(records.described(session, home, page.rows))
+        return page.with_rows(records.described(session, context, page.rows))
 
     return await runtime.store.read(find)
 
@@ -80,10 +80,10 @@ async def failing(
     stored = _stored(span, place.now)
 
     def find(session: Tx) -> CountedPage[ListedCase]:
-        home = records.home_of(session, runtime, repository, place.now)
+        context = records.context_of(session, runtime, repository, place.now)
         tests = _counted(session, runtime, repository.id, stored)
         page = settled_tests.cut(session, tests, place)
-        return page.with_rows(with_figures(session, home, page.rows, stored))
+        return page.with_rows(with_figures(session, context, page.rows, stored))
 
     return await runtime.store.read(find)
 
@@ -132,14 +132,16 @@ def _counted(session: Tx, runtime: Runtime, repository_id: int, span: Span) -> F
     return counted
 
 
-def with_figures(session: Tx, home: Home, nos: Sequence[int], span: Span) -> list[ListedCase]:
+def with_figures(
+    session: Tx, context: RepositoryContext, nos: Sequence[int], span: Span
+) -> list[ListedCase]:
     """Return tests by number with their rates now, and the ways in which they failed in a span."""
-    here = home.repository.id
-    rates = figures.rates(session, home.sets, here, nos, home.now)
+    here = context.repository.id
+    rates = figures.rates(session, context.sets, here, nos, context.now)
     failures = failing_tests.common_failures(session, here, nos, span)
     return [
         test._replace(rates=rates[test.no], failures=failures.get(test.no, ()))
-        for test in records.described(session, home, nos)
+        for test in records.described(session, context, nos)
     ]
 
 
@@ -154,28 +156,28 @@ async def quarantined(
     place = paging.place_of(runtime, listing, wanted)
 
     def find(session: Tx) -> CountedPage[ListedCase]:
-        home = records.home_of(session, runtime, repository, place.now)
-        if not home.settings.quarantine_enabled:
+        context = records.context_of(session, runtime, repository, place.now)
+        if not context.settings.quarantine_enabled:
             return CountedPage(())
-        page = settled_tests.cut(session, quarantined_tests(home), place)
-        return page.with_rows(_quarantined(session, home, page.rows))
+        page = settled_tests.cut(session, quarantined_tests(context), place)
+        return page.with_rows(_quarantined(session, context, page.rows))
 
     return await runtime.store.read(find)
 
 
-def quarantined_tests(home: Home) -> QuarantinedTests:
+def quarantined_tests(context: RepositoryContext) -> QuarantinedTests:
     """Return the quarantined tests of a repository in which quarantining is on."""
-    settings = home.settings
+    settings = context.settings
     statuses = settings.auto_quarantine_statuses if settings.auto_quarantine_enabled else ()
-    return QuarantinedTests(home.repository.id, statuses, home.now)
+    return QuarantinedTests(context.repository.id, statuses, context.now)
 
 
-def _quarantined(session: Tx, home: Home, nos: Sequence[int]) -> list[ListedCase]:
+def _quarantined(session: Tx, context: RepositoryContext, nos: Sequence[int]) -> list[ListedCase]:
     """Return the tests with the moment from which the rule held for them."""
-    switched = quarantine.since_of(session, home.repository.id)
+    switched = quarantine.since_of(session, context.repository.id)
     return [
         test._replace(quarantined_since=_since(test, switched))
-        for test in records.described(session, home, nos)
+        for test in records.described(session, context, nos)
         if test.quarantined
     ]
 
@@ -200,13 +202,13 @@ async def details(
     now = runtime.clock.now()
 
     def find(session: Tx) -> tuple[ListedCase, datetime]:
-        home = records.home_of(session, runtime, repository, now)
+        context = records.context_of(session, runtime, repository, now)
         case = records.find_case(session, repository, test_id)
         span = Span(now - days_and_rates.WEEK, now)
-        (test,) = with_figures(session, home, [case.no], span)
-        override = records.override_of(home, test)
+        (test,) = with_figures(session, context, [case.no], span)
+        override = records.override_of(context, test)
         if override is Override.UNSPECIFIED:
             test = test._replace(override=override, expires_at=None)
-        return test, records.last_run(session, home, case)
+        return test, records.last_run(session, context, case)
 
     return await runtime.store.read(find)

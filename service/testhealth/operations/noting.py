@@ -69,18 +69,18 @@ def note_failures(
     test_attempts.note_impact(session, place, impacts, upload.ran_at, now)
 
 
-async def own(
+async def assign_owners(
     runtime: Runtime,
     place: Place,
     ran_at: datetime,
     nos: Sequence[int],
     owners: Mapping[int, tuple[str, ...]],
 ) -> None:
-    """Give tests the owners that an upload names, as `own_within`, some in each transaction."""
+    """Assign owners as `assign_owners_within`, to some tests in each transaction."""
     sets = runtime.store.caches.of(OutcomeSets)
     for some in bulk.parts(nos, TESTS_AT_ONCE):
         wanted = {no: owners[no] for no in some}
-        before = await runtime.store.run(_own, sets, place, ran_at, wanted)
+        before = await runtime.store.run(_assign_owners, sets, place, ran_at, wanted)
         runtime.store.caches.of(IndexCache).advance(place.repository_id, before)
 
 
@@ -92,7 +92,7 @@ def changed_owners(session: Tx, place: Place, owners: Mapping[int, tuple[str, ..
     return [no for no, names in stored.items() if names != owners[no]]
 
 
-def own_within(
+def assign_owners_within(
     session: Tx,
     sets: OutcomeSets,
     place: Place,
@@ -111,7 +111,7 @@ def own_within(
     cases.put_owners(session, here, changed)
 
 
-def _own(
+def _assign_owners(
     session: Tx,
     sets: OutcomeSets,
     place: Place,
@@ -120,7 +120,7 @@ def _own(
 ) -> int:
     """Return the revision before the change."""
     revision = cases.lock(session, place.repository_id)
-    own_within(session, sets, place, ran_at, owners)
+    assign_owners_within(session, sets, place, ran_at, owners)
     cases.note_change(session, place.repository_id)
     return revision.revision
 

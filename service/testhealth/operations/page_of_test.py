@@ -91,25 +91,25 @@ async def read(runtime: Runtime, where: RepositoryAddresses, test_id: str) -> Pa
     now, repository = runtime.clock.now(), where.repository
 
     def find(session: Tx) -> PageOfTest:
-        home = records.home_of(session, runtime, repository, now)
+        context = records.context_of(session, runtime, repository, now)
         case = records.find_case(session, repository, test_id)
         sets, here = runtime.store.caches.of(OutcomeSets), repository.id
         span = Span(now - figures.WEEK, now)
-        (test,) = lists.with_figures(session, home, [case.no], span)
-        stands = records.override_of(home, test) is not Override.UNSPECIFIED
+        (test,) = lists.with_figures(session, context, [case.no], span)
+        stands = records.override_of(context, test) is not Override.UNSPECIFIED
         return PageOfTest(
             repository=repository,
             test=test,
-            last_run_at=records.last_run(session, home, case),
+            last_run_at=records.last_run(session, context, case),
             override=quarantine.override_of(session, here, case.no) if stands else None,
-            expires_soon=stands and notices.expires_soon(home, test),
+            expires_soon=stands and notices.expires_soon(context, test),
             state=states.state(session, here, case.no),
             runs=tuple(test_runs.newest(session, sets, here, [case.no], RUNS_MAX)[case.no]),
             days=history.days_of(session, sets, here, case.no, now),
             variants=tuple(all_tests.variants(session, here, case.no)),
             hits=tuple(all_tests.hits(session, here, case.no)),
             changes=_changes(session, here, case.no),
-            large=notices.quarantine_large(session, home),
+            large=notices.quarantine_large(session, context),
             now=now,
         )
 

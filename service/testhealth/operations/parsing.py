@@ -1,6 +1,6 @@
 """Read the files of an upload: small ones on a thread, others and archives in a process.
 
-The bounds are in docs/design/limits.md. `reports` reads the results; `take_in.py` stores them.
+The bounds are in docs/design/limits.md. `reports` reads the results; `ingest.py` stores them.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from service.provider.archives import NoArchive
 from service.runtime import Runtime
 from service.testhealth.operations import collector, report_pieces
 from service.testhealth.operations import settings as test_settings
-from service.testhealth.operations.report_pieces import Place, Portion, Work
+from service.testhealth.operations.report_pieces import ArchivePosition, Portion, Work
 from service.testhealth.operations.upload_values import UploadMeta
 from service.testhealth.reports import text
 from service.testhealth.reports.reading import CASES_MAX, TOO_MANY, ReadOptions
@@ -74,7 +74,9 @@ async def read_archive(
     next_at: int | None = 0
     while next_at is not None:
         job = Job(
-            report_pieces.pieces_of_archive, (packed, Place(next_at, PORTION_BYTES), work), LIMITS
+            report_pieces.pieces_of_archive,
+            (packed, ArchivePosition(next_at, PORTION_BYTES), work),
+            LIMITS,
         )
         pieces = await _run(runtime, repository, job, ())
         portion = cast(NoArchive | Portion, next(pieces))

@@ -30,7 +30,7 @@ class Work(NamedTuple):
     read_options: ReadOptions
 
 
-class Place(NamedTuple):
+class ArchivePosition(NamedTuple):
     """The place in an archive to begin, and how many bytes to unpack until the portion is full."""
 
     first_at: int
@@ -54,7 +54,7 @@ def pieces(work: Work) -> Iterator[object]:
     return encoded(read(work))
 
 
-def pieces_of_archive(packed: bytes, place: Place, work: Work) -> Iterator[object]:
+def pieces_of_archive(packed: bytes, position: ArchivePosition, work: Work) -> Iterator[object]:
     """Unpack and read one portion of a ZIP archive.
 
     The first piece is the portion, or why the archive cannot be read.
@@ -63,17 +63,19 @@ def pieces_of_archive(packed: bytes, place: Place, work: Work) -> Iterator[objec
     if isinstance(archive, NoArchive):
         yield archive
         return
-    names, done = _portion(archive, place, work)
-    next_at = place.first_at + len(names)
+    names, done = _portion(archive, position, work)
+    next_at = position.first_at + len(names)
     yield Portion(names, next_at if next_at < len(archive.entries) else None)
     yield from encoded(done)
 
 
-def _portion(archive: Archive, place: Place, work: Work) -> tuple[list[str], list[ReportFile]]:
+def _portion(
+    archive: Archive, position: ArchivePosition, work: Work
+) -> tuple[list[str], list[ReportFile]]:
     names: list[str] = []
     done: list[ReportFile] = []
     size = 0
-    for file in archive.files(place.first_at):
+    for file in archive.files(position.first_at):
         names.append(file.name)
         if isinstance(file, RefusedFile):
             fault = Fault(file.reason)
@@ -81,7 +83,7 @@ def _portion(archive: Archive, place: Place, work: Work) -> tuple[list[str], lis
             continue
         done.append(_done(file.content, work))
         size += len(file.content)
-        if size >= place.bytes_enough:
+        if size >= position.bytes_enough:
             break
     return names, done
 

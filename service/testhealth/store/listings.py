@@ -196,7 +196,7 @@ def marked(session: Connection, repository_id: int, nos: Sequence[int]) -> list[
     return list(session.execute(SELECT_MARKED, asked).scalars()) if nos else []
 
 
-def records(session: Connection, repository_id: int, nos: Sequence[int]) -> list[ListedCase]:
+def listed_cases(session: Connection, repository_id: int, nos: Sequence[int]) -> list[ListedCase]:
     """Return tests by their numbers, in that order."""
     if not nos:
         return []

@@ -44,7 +44,7 @@ from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.messages import UploadSummary
 from service.testhealth.operations.parsing import SentFile
 from service.testhealth.operations.queue_links import QueueLinks
-from service.testhealth.operations.records import Home
+from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.operations.upload_values import UploadAnswer, UploadMeta
 from service.testhealth.reports import results
 from service.testhealth.reports.duplicates import ResultsByTest
@@ -68,7 +68,7 @@ AHEAD_MAX = timedelta(minutes=5)
 """A client's clock may be so far ahead."""
 
 
-async def receive(
+async def ingest_files(
     runtime: Runtime,
     caller: Caller,
     repository: RepositoryRecord,
@@ -78,7 +78,7 @@ async def receive(
     """Read files as they were sent and take them in. Raises what reading and taking in raise."""
     with collector.put_off():
         # No variable holds the results: the collector would look through them afterwards.
-        return await take_in(
+        return await ingest_upload(
             runtime,
             caller,
             repository,
@@ -87,7 +87,7 @@ async def receive(
         )
 
 
-async def take_in(
+async def ingest_upload(
     runtime: Runtime,
     caller: Caller,
     repository: RepositoryRecord,
@@ -108,7 +108,7 @@ async def take_in(
     return await _enter(runtime, arrived)
 
 
-async def take_in_collected(
+async def ingest_artifact(
     runtime: Runtime,
     repository: RepositoryRecord,
     meta: UploadMeta,
@@ -176,13 +176,17 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
         # Uploads and tests may be removed meanwhile: then all is looked up again.
         while answer is None:
             ready = await _made_ready(runtime, arrived)
-            answer, kept = await judge.alone(runtime, here, _complete, runtime, arrived, ready)
+            answer, kept = await judge.run_serialized(
+                runtime, here, _complete, runtime, arrived, ready
+            )
     if not answer.duplicate:
         if ready.is_large:
             await noting.finish(runtime, arrived.id)
         if answer.trusted:
             later = ready.owners[noting.TESTS_AT_ONCE :]
-            await noting.own(runtime, arrived.place, arrived.ran_at, later, ready.results.owners)
+            await noting.assign_owners(
+                runtime, arrived.place, arrived.ran_at, later, ready.results.owners
+            )
     if kept is not None:
         await queues.note_sending(runtime, arrived.repository.id)
         outbox.wake(runtime.wakeups)
@@ -336,17 +340,21 @@ def _lookup(arrived: Arrived) -> Lookup:
 def _tried(session: Tx, runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     """Return the answer that the upload would get."""
     tests, _ = _identified(session, arrived)
-    home = records.home_of(session, runtime, arrived.repository, arrived.now)
-    classified = _classified(session, runtime, home, arrived)
+    context = records.context_of(session, runtime, arrived.repository, arrived.now)
+    classified = _classified(session, runtime, context, arrived)
     failing = _failing(tests, tests.existing.by_id)
-    said = answers.answered(session, home, failing, arrived.meta.variant, classified.started_at)
+    said = answers.answered(session, context, failing, arrived.meta.variant, classified.started_at)
     kin = findings.kin_of(session, arrived.repository.id, arrived.meta)
     upload = findings.upload_of(arrived, tests, classified, kin)
     return answers.answer_of(upload, said, arrived.counts, None)
 
 
-def _classified(session: Tx, runtime: Runtime, home: Home, arrived: Arrived) -> Classified:
-    facts = classify.Facts(session, runtime.links.of(QueueLinks), arrived.repository, home.settings)
+def _classified(
+    session: Tx, runtime: Runtime, context: RepositoryContext, arrived: Arrived
+) -> Classified:
+    facts = classify.Facts(
+        session, runtime.links.of(QueueLinks), arrived.repository, context.settings
+    )
     return classify.classified(facts, arrived.meta, arrived.source)
 
 
@@ -359,9 +367,9 @@ def _complete(
     test_cases.name_repository(session, place, ready.name)
     if test_cases.lock(session, place.repository_id).removal != ready.tests.removal:
         return None, None
-    home = records.home_of(session, runtime, repository, arrived.now)
-    tests = RepositoryTests(session, runtime, home)
-    classified = _classified(session, runtime, home, arrived)
+    context = records.context_of(session, runtime, repository, arrived.now)
+    tests = RepositoryTests(session, runtime, context)
+    classified = _classified(session, runtime, context, arrived)
     kin = findings.kin_of(session, place.repository_id, arrived.meta)
     first = findings.first_of(session, arrived, classified, kin)
     upload, index = first, None
@@ -371,7 +379,7 @@ def _complete(
     if isinstance(arrived.source, Collected):
         artifacts.note(session, place, arrived.source.artifact_id, upload.id, arrived.now)
     said = answers.answered(
-        session, home, ready.failing, arrived.meta.variant, classified.started_at
+        session, context, ready.failing, arrived.meta.variant, classified.started_at
     )
     address = page_addresses.upload(runtime.options, repository.ref, upload.id)
     answer = answers.answer_of(upload, said, arrived.counts, address)
@@ -419,8 +427,8 @@ def _evidence_of(
     test_cases.note_failed(session, place.repository_id, failed, upload.ran_at)
     _look_after_owners(tests, has_new=ready.has_new)
     owners = {no: results.owners[no] for no in ready.owners[: noting.TESTS_AT_ONCE]}
-    noting.own_within(tests.session, tests.sets.sets, place, upload.ran_at, owners)
-    days.open_day(session, place, upload.ran_at, tests.home.now)
+    noting.assign_owners_within(tests.session, tests.sets.sets, place, upload.ran_at, owners)
+    days.open_day(session, place, upload.ran_at, tests.context.now)
     letters = {no: each for no, each in results.letters.items() if each}
     muddled = frozenset(no for no in letters if not results.apart[no].is_comparable)
     evidence = uploads.evidence_of(upload, letters, muddled, results.passed_size)
@@ -435,9 +443,9 @@ def _look_after_owners(tests: RepositoryTests, *, has_new: bool) -> None:
     session, place = tests.session, tests.place
     path = code_owners.path_of(session, place.repository_id)
     if path is None:
-        code_owners.begin(session, place, tests.home.now)
+        code_owners.begin(session, place, tests.context.now)
     elif path and has_new:
-        code_owners.look_sooner(session, place.repository_id, tests.home.now)
+        code_owners.look_sooner(session, place.repository_id, tests.context.now)
 
 
 def _record(tests: RepositoryTests, upload: Upload, ready: _Ready, quarantined: Set[int]) -> None:
@@ -458,7 +466,7 @@ def _record(tests: RepositoryTests, upload: Upload, ready: _Ready, quarantined: 
         attempts = _with_costs(attempts, blamed, upload.counts["test_time_ms"])
     uploads.record(session, place, upload, attempts, is_noted=not ready.is_large)
     if not ready.is_large:
-        noting.note_failures(session, place, upload, attempts, tests.home.now)
+        noting.note_failures(session, place, upload, attempts, tests.context.now)
 
 
 def _with_costs(
@@ -485,7 +493,7 @@ def _with_costs(
 
 
 def _announce(tests: RepositoryTests, upload: Upload, answer: UploadAnswer) -> None:
-    repository = tests.home.repository
+    repository = tests.context.repository
     summary = UploadSummary(
         organization=subscribers.organization_slug(tests.session, repository.org_id),
         repo=repository.ref,
@@ -496,7 +504,7 @@ def _announce(tests: RepositoryTests, upload: Upload, answer: UploadAnswer) -> N
         quarantined_failures=answer.quarantined_failures,
         html_url=answer.html_url or "",
     )
-    message = messages.processed(summary, tests.home.now)
+    message = messages.processed(summary, tests.context.now)
     messages.tell(tests.session, tests.runtime, repository, message)
     if upload.kind == UploadClass.QUEUE.value:
         note_late_failures = tests.runtime.links.of(QueueLinks).note_late_failures
@@ -507,6 +515,6 @@ def _remembered(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str
 ) -> UploadAnswer:
     upload = records.find_upload(session, repository, upload_id)
-    home = records.home_of(session, runtime, repository, runtime.clock.now())
+    context = records.context_of(session, runtime, repository, runtime.clock.now())
     attempts = test_attempts.attempts_of(session, upload_id)
-    return answers.answer_again(session, runtime, home, upload, attempts)
+    return answers.answer_again(session, runtime, context, upload, attempts)
