@@ -56,7 +56,7 @@ class FileShown(SnakeAnswer):
     """How much of it was read."""
     tests: Count
     """Results in it."""
-    error: Annotated[FaultShown | None, Field(validation_alias="fault")]
+    error: FaultShown | None
     """Why not all of it was read; null: all was."""
 
 
