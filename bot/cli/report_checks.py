@@ -99,11 +99,8 @@ def record(name: str, report: ReportFile) -> dict[str, object]:
 def retried(report: ReportFile) -> int:
     """Return how many tests of a file have several attempts."""
     sorted_tests = duplicates.sorted_by_test(*keyed(report.cases))
-    return sum(
-        1
-        for each in sorted_tests.others.values()
-        if each.case.kind is CaseKind.TEST and each.is_comparable and len(each.attempts) > 1
-    )
+    others = sorted_tests.others.values()
+    return sum(1 for each in others if each.is_comparable and len(each.attempts) > 1)
 
 
 def keyed(
@@ -174,8 +171,4 @@ def counted(text: str, cases: Sequence[object]) -> list[str]:
 def ambiguous(cases: Sequence[CaseResult]) -> list[tuple[str, ...]]:
     """Return the identities that several different tests share."""
     by_fields = duplicates.sorted_by_test(*keyed(cases)).others
-    return [
-        fields
-        for fields, each in by_fields.items()
-        if each.case.kind is CaseKind.TEST and not each.is_comparable
-    ]
+    return [fields for fields, each in by_fields.items() if each.kind is CaseKind.SEVERAL]

@@ -12,8 +12,8 @@ from service.errors import Malformed
 from service.runtime import Options, Runtime
 from service.testhealth.filters import TestFilter, TestOrder
 from service.testhealth.operations import all_tests, page_of_upload
-from service.testhealth.operations.all_tests import TestsInDetail
-from service.testhealth.operations.records import RepositoryAddresses, ShownTest
+from service.testhealth.operations.all_tests import TestAmongOthers, TestsInDetail
+from service.testhealth.operations.records import RepositoryAddresses
 from service.vocabulary import Health
 
 TESTS_MAX = 50
@@ -94,13 +94,13 @@ class TestsPage:
     ci: CiStep
 
     @property
-    def tests(self) -> Sequence[ShownTest]:
+    def tests(self) -> Sequence[TestAmongOthers]:
         """The tests of the page."""
         return self.detail.page.rows
 
-    def runs_of(self, test: ShownTest) -> str:
+    def runs_of(self, test: TestAmongOthers) -> str:
         """Return the newest runs of a test as letters, newest first."""
-        return self.detail.runs[test.case.no]
+        return self.detail.runs[test.no]
 
     @property
     def is_by_cost(self) -> bool:
@@ -114,13 +114,13 @@ class TestsPage:
     @property
     def heading(self) -> str:
         """`14 flaky and 3 broken tests hit 9 pull requests this week`."""
-        harm = self.detail.harm
-        if not harm.flaky and not harm.broken:
-            return "No test is flaky or broken" if harm.tests else "There are no tests yet"
-        many = "pull request" if harm.pull_requests == 1 else "pull requests"
+        costs = self.detail.costs
+        if not costs.flaky and not costs.broken:
+            return "No test is flaky or broken" if costs.tests else "There are no tests yet"
+        many = "pull request" if costs.pull_requests == 1 else "pull requests"
         return (
-            f"{harm.flaky:,} flaky and {harm.broken:,} broken tests hit "
-            f"{harm.pull_requests:,} {many} this week"
+            f"{costs.flaky:,} flaky and {costs.broken:,} broken tests hit "
+            f"{costs.pull_requests:,} {many} this week"
         )
 
     @property

@@ -311,7 +311,7 @@ def _cases(lookup: Lookup, nos: Set[int]) -> list[ListedCase]:
     cases: list[ListedCase] = []
     for first in range(0, len(chosen), ASKED_AT_ONCE):
         some = chosen[first : first + ASKED_AT_ONCE]
-        cases += listings.records(lookup.session, lookup.id, some)
+        cases += listings.listed_cases(lookup.session, lookup.id, some)
     return [case for case in cases if case.name not in NO_TESTS]
 
 

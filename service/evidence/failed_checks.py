@@ -120,7 +120,9 @@ async def _explained(
     provider = runtime.providers[queue.repo.host]
     began = RunStart(run.created_at, queue.branch, {one.pr: one.head for one in run.entries})
     here = queue.repository_id
-    findings, _ = await judge.alone(runtime, here, _looked_up, runtime, queue, reported, began)
+    findings, _ = await judge.run_serialized(
+        runtime, here, _looked_up, runtime, queue, reported, began
+    )
     suspects = [
         replace(
             await _changes(provider, queue.repo, pr),
@@ -344,8 +346,8 @@ def _looked_up(
     began: RunStart,
 ) -> tuple[Findings, CachedIndex | None]:
     repository = access.repository(session, queue.repository_id)
-    home = records.home_of(session, runtime, repository, runtime.clock.now())
-    return failed_tests.look_up(RepositoryTests(session, runtime, home), reported, began)
+    context = records.context_of(session, runtime, repository, runtime.clock.now())
+    return failed_tests.look_up(RepositoryTests(session, runtime, context), reported, began)
 
 
 async def _changes(provider: Provider, repo: RepoRef, pr: int) -> Suspect:

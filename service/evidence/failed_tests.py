@@ -249,10 +249,10 @@ def _reports(
     tests: RepositoryTests, reported: ReportedCheck, began: RunStart
 ) -> tuple[JobReport, ...]:
     """Return the uploads of a check with what they should contain."""
-    needs = Proof[tests.home.settings.excuse_proof.name]
-    lookup = Lookup(tests.session, tests.sets, tests.home.repository, began.at, needs)
+    needs = Proof[tests.context.settings.excuse_proof.name]
+    lookup = Lookup(tests.session, tests.sets, tests.context.repository, began.at, needs)
     reports = upload_completeness.reports_of(lookup, began.branch, reported.uploads)
-    since = tests.home.now - HEADS_SINCE
+    since = tests.context.now - HEADS_SINCE
     beside, every = upload_completeness.jobs_of_branch(
         lookup, began.branch, reported.uploads, since
     )
@@ -302,7 +302,7 @@ def _history_of(
     tests: RepositoryTests, nos: Sequence[int], began: RunStart
 ) -> tuple[_History, CachedIndex | None]:
     here, session = tests.place.repository_id, tests.session
-    cases = {case.no: case for case in listings.records(session, here, nos)}
+    cases = {case.no: case for case in listings.listed_cases(session, here, nos)}
     keys = failure_texts.known_keys(session, here, nos, began.at, began.prs)
     if not nos:
         return _History(cases, keys), None
@@ -356,7 +356,7 @@ def _fails_alone(
     session, nos = tests.session, sorted(cases)
     if not nos:
         return {}
-    since = tests.home.now - HEADS_SINCE
+    since = tests.context.now - HEADS_SINCE
     here = tests.place.repository_id
     sent = uploads.of_heads(session, here, set(began.heads.values()), since)
     # A large set of results comes in several uploads; those of one attempt of a run are one.

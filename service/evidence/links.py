@@ -117,7 +117,9 @@ def _unexcused_names(session: Tx, repository: RepositoryRecord, upload: Upload) 
     """Return the names of failed tests that are not quarantined, at most 1,000."""
     failed = test_attempts.failed_in(session, [upload.id], FAILED_MAX)
     nos = sorted({each.no for each in failed if not each.is_quarantined})
-    return [run_failures.name_of(case) for case in listings.records(session, repository.id, nos)]
+    return [
+        run_failures.name_of(case) for case in listings.listed_cases(session, repository.id, nos)
+    ]
 
 
 def build_links() -> Links:

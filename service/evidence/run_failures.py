@@ -17,11 +17,11 @@ from service.mergequeue.operations.views import FailedTest as ListedFailure
 from service.mergequeue.wording.failed_tests import NONE, FailedTest, FailedTests, Standing
 from service.runtime import Runtime
 from service.testhealth.operations import answers, failure_texts, records
-from service.testhealth.operations.records import Home
+from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import cases, figures, listings, uploads
 from service.testhealth.store import states as test_states
-from service.testhealth.store.attempts import FailedIn
+from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.uploads import Upload
 from service.text import phrases
@@ -46,7 +46,7 @@ class RankedFailure(NamedTuple):
     standing: Standing
     is_new_text: bool
     log: str
-    last: FailedIn
+    last: StoredAttempt
 
 
 def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> FailedTests:
@@ -56,12 +56,11 @@ def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> Failed
     if not failures:
         return NONE
     repository = access.repository(session, queue.repository_id)
-    home = records.home_of(session, runtime, repository, runtime.clock.now())
-    looked = _looked(session, home, run, sent, failures)
+    context = records.context_of(session, runtime, repository, runtime.clock.now())
+    looked = _looked(session, context, run, sent, failures)
     shown = looked[: phrases.NAMES_SHOWN_MAX]
     nos = [each.case.no for each in shown]
-    rates = figures.rates(session, home.sets, repository.id, nos, home.now)
-    texts = test_attempts.failure_texts(session, [each.last for each in shown])
+    rates = figures.rates(session, context.sets, repository.id, nos, context.now)
     excused = sum(each.standing is Standing.EXCUSED for each in looked)
     return FailedTests(
         failed=len(looked) - excused,
@@ -73,11 +72,11 @@ def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> Failed
                 is_new_text=each.is_new_text,
                 week_rate=rates[each.case.no].week,
                 prs_hit=each.case.impact,
-                until=_until(home, each.case),
+                until=_until(context, each.case),
                 log=each.log,
                 page=page_addresses.test(runtime.options, repository.ref, each.case.id),
-                message=texts[each.last.upload, each.last.no].headline,
-                stack=texts[each.last.upload, each.last.no].stack,
+                message=each.last.headline or "",
+                stack=each.last.stack or "",
                 id=each.case.id,
                 file=each.case.file or "",
                 line=each.case.line,
@@ -105,7 +104,7 @@ def listed_in(session: Tx, queue: QueueRef, run: Run) -> tuple[ListedFailure, ..
             bool(run.excused) and case.no in quarantined,
             case.id in new_texts,
         )
-        for case in listings.records(
+        for case in listings.listed_cases(
             session, queue.repository_id, sorted({each.no for each in failed})
         )
     )
@@ -114,9 +113,9 @@ def listed_in(session: Tx, queue: QueueRef, run: Run) -> tuple[ListedFailure, ..
 def names_of(session: Tx, queue: QueueRef, ids: Collection[str]) -> Mapping[str, str]:
     """Return the names of tests by their ids; at most as many as of one run are examined."""
     found = cases.by_ids(session, queue.repository_id, sorted(ids)[:FAILED_MAX])
-    nos = sorted({each.no for each in found.values()})
-    listed = {each.no: each for each in listings.records(session, queue.repository_id, nos)}
-    return {each: name_of(listed[case.no]) for each, case in found.items() if case.no in listed}
+    nos = sorted(set(found.values()))
+    listed = {each.no: each for each in listings.listed_cases(session, queue.repository_id, nos)}
+    return {each: name_of(listed[no]) for each, no in found.items() if no in listed}
 
 
 def _sent(session: Tx, queue: QueueRef, run: Run, sha: Sha) -> tuple[Upload, ...]:
@@ -132,18 +131,22 @@ def _sent(session: Tx, queue: QueueRef, run: Run, sha: Sha) -> tuple[Upload, ...
 
 
 def _looked(
-    session: Tx, home: Home, run: Run, sent: Iterable[Upload], failed: Iterable[FailedIn]
+    session: Tx,
+    context: RepositoryContext,
+    run: Run,
+    sent: Iterable[Upload],
+    failed: Iterable[StoredAttempt],
 ) -> list[RankedFailure]:
     """Return the failed tests, those first that are named first."""
-    by_no: defaultdict[int, list[FailedIn]] = defaultdict(list)
+    by_no: defaultdict[int, list[StoredAttempt]] = defaultdict(list)
     for each in failed:
         by_no[each.no].append(each)
-    here, nos, began = home.repository.id, sorted(by_no), run.created_at
+    here, nos, began = context.repository.id, sorted(by_no), run.created_at
     logs = {each.id: each.run_url or "" for each in sent}
     keys_by_test = failure_texts.known_keys(session, here, nos, began, run.prs)
     written = test_states.histories_of(session, here, nos)
     looked = []
-    for case in listings.records(session, here, nos):
+    for case in listings.listed_cases(session, here, nos):
         failures, keys = by_no[case.no], keys_by_test.get(case.no, frozenset())
         health = answers.status_at(written.get(case.no, ()), began)
         standing = latest_result(failures, health, keys)
@@ -154,7 +157,7 @@ def _looked(
 
 
 def latest_result(
-    failures: Sequence[FailedIn], health: Health, known_keys: Collection[str]
+    failures: Sequence[StoredAttempt], health: Health, known_keys: Collection[str]
 ) -> Standing:
     """Return the standing of a failed test; `known_keys` are its failures of the 30 days before."""
     if all(each.is_quarantined for each in failures):
@@ -164,7 +167,7 @@ def latest_result(
     return Standing.SEEN if known_keys else Standing.NEW
 
 
-def _is_new(failures: Iterable[FailedIn], known_keys: Collection[str]) -> bool:
+def _is_new(failures: Iterable[StoredAttempt], known_keys: Collection[str]) -> bool:
     return any(each.failure is not None and each.failure not in known_keys for each in failures)
 
 
@@ -175,7 +178,7 @@ def name_of(case: ListedCase) -> str:
     return f"{place}::{case.name}{variant}" if place else f"{case.name}{variant}"
 
 
-def _until(home: Home, case: ListedCase) -> datetime | None:
+def _until(context: RepositoryContext, case: ListedCase) -> datetime | None:
     """Return when a person's word on its quarantine ends."""
-    stands = records.override_of(home, case) is Override.ALWAYS_QUARANTINE
+    stands = records.override_of(context, case) is Override.ALWAYS_QUARANTINE
     return case.expires_at if stands else None

@@ -249,8 +249,8 @@ def _target_of(session: Tx, repository: RepositoryRecord, upload: Upload) -> str
 
 def _new_texts(lookup: Lookup, runtime: Runtime, upload: Upload) -> tuple[str, ...]:
     """Return sentences about failures that are not excused: of fixtures, and by the setting."""
-    home = records.home_of(lookup.session, runtime, lookup.repository, upload.received_at)
-    knows_all = home.settings.quarantine_forgives is QuarantineForgives.ANY_FAILURE
+    context = records.context_of(lookup.session, runtime, lookup.repository, upload.received_at)
+    knows_all = context.settings.quarantine_forgives is QuarantineForgives.ANY_FAILURE
     attempts = test_attempts.attempts_of(lookup.session, upload.id)
     failed = failure_texts.failed(attempts)
     at = upload.ran_at
@@ -262,7 +262,7 @@ def _new_texts(lookup: Lookup, runtime: Runtime, upload: Upload) -> tuple[str, .
             sentences[no] = OF_FIXTURE
         elif not knows_all and failure_texts.is_new(tried, keys):
             sentences[no] = NEW_TEXT
-    cases = listings.records(lookup.session, lookup.id, sorted(sentences)[:NAMED_MAX])
+    cases = listings.listed_cases(lookup.session, lookup.id, sorted(sentences)[:NAMED_MAX])
     return tuple(sentences[case.no].format(name=case.name) for case in cases)
 
 

@@ -5,10 +5,12 @@ Names and messages are those of foreign reports; none of them does anything at t
 See docs/design/quarantine.md 4.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from service.testhealth.store.figures import Rates
+from service.testhealth.store.listings import ListedCase
 from service.text import markdown, times
 from service.text.markdown import Links
 from service.text.phrases import Code
@@ -26,36 +28,10 @@ KEPT_BY = (
 
 
 @dataclass(frozen=True, slots=True)
-class WayToFail:
-    """One way to fail within a week: its newest headline, how often, and when last."""
-
-    headline: str
-    count: int
-    last_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class TicketText:
-    """A test as its issue shows it; texts are empty when missing.
+    """A test as its issue shows it; `page` is our page of it, None: we have no public address."""
 
-    `page` is our page of it, None where nobody said how we are reached. `week` and `day` are
-    shares of failed attempts.
-    """
-
-    id: str
-    name: str
-    classname: str
-    file: str
-    variant: str
-    owners: Sequence[str]
-    status: Health
-    reason: str
-    since: datetime
-    impact: int
-    week: float
-    day: float
-    failures: Sequence[WayToFail]
-    quarantined: bool
+    case: ListedCase
     page: str | None
     links: Links
     version: str
@@ -68,15 +44,15 @@ def marker(test_id: str) -> str:
 
 def title(view: TicketText) -> str:
     """`Flaky test: test_total`; at most 256 characters."""
-    return f"{TITLES[view.status]}: {markdown.cleaned(view.name) or '(no name)'}"
+    return f"{TITLES[view.case.status]}: {markdown.cleaned(view.case.name) or '(no name)'}"
 
 
 def body(view: TicketText) -> str:
     """The whole text of the issue, its marker included."""
     pieces = [
-        marker(view.id),
-        f"This test is **{view.status.value}** since {_minute(view.since)}.",
-        markdown.code(view.reason),
+        marker(view.case.id),
+        f"This test is **{view.case.status.value}** since {_minute(view.case.since)}.",
+        markdown.code(view.case.reason),
         _facts(view),
         _failures(view),
         f"<sub>{KEPT_BY} · Headgate {view.version}</sub>",
@@ -86,8 +62,8 @@ def body(view: TicketText) -> str:
 
 def comment(view: TicketText, opens_at: datetime | None) -> str:
     """The status has changed; `opens_at`: the issue is closed and stays so until then."""
-    again = "again" if view.status is Health.HEALTHY else "now"
-    said = f"This test is **{view.status.value}** {again}. {markdown.code(view.reason)}"
+    again = "again" if view.case.status is Health.HEALTHY else "now"
+    said = f"This test is **{view.case.status.value}** {again}. {markdown.code(view.case.reason)}"
     if opens_at is None:
         return said
     return (
@@ -97,16 +73,17 @@ def comment(view: TicketText, opens_at: datetime | None) -> str:
 
 
 def _facts(view: TicketText) -> str:
-    name = markdown.code(view.name)
-    linked = markdown.page(Code(view.name), view.page, view.links) if view.page else name
+    rates = view.case.rates or Rates()
+    name = markdown.code(view.case.name)
+    linked = markdown.page(Code(view.case.name), view.page, view.links) if view.page else name
     rows = [
-        ("Class", _code(view.classname)),
-        ("File", _code(view.file)),
-        ("Variant", _code(view.variant)),
-        ("Owners", " ".join(markdown.code(each) for each in view.owners)),
-        ("Failed attempts", f"{view.week:.1%} in 7 days, {view.day:.1%} in 24 hours"),
-        ("Pull requests hit in 7 days", str(view.impact)),
-        ("Quarantined", "yes: its failures count as passed" if view.quarantined else "no"),
+        ("Class", _code(view.case.classname)),
+        ("File", _code(view.case.file)),
+        ("Variant", _code(view.case.variant)),
+        ("Owners", " ".join(markdown.code(each) for each in view.case.owners)),
+        ("Failed attempts", f"{rates.week:.1%} in 7 days, {rates.day:.1%} in 24 hours"),
+        ("Pull requests hit in 7 days", str(view.case.impact)),
+        ("Quarantined", "yes: its failures count as passed" if view.case.quarantined else "no"),
     ]
     return markdown.table(("Test", linked), [row for row in rows if row[1]])
 
@@ -115,7 +92,7 @@ def _failures(view: TicketText) -> str:
     lines = [
         f"- {times.times(each.count)}, {'last ' if each.count > 1 else ''}at "
         f"{_minute(each.last_at)}: {markdown.code(each.headline)}"
-        for each in view.failures
+        for each in view.case.failures
     ]
     return "\n".join(["How it failed in 7 days:", "", *lines]) if lines else ""
 

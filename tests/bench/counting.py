@@ -17,9 +17,8 @@ from service.testhealth.store import bitmaps, cases, days, sets, uploads
 from service.testhealth.store.cases import Place
 from service.testhealth.store.uploads import Upload
 from tests.bench import databases, door
-from tests.bench.tests_server import a_case
+from tests.bench.tests_server import a_case, add_cases
 from tests.bench.uploads_server import Writer
-from tests.harness.evidence import own_of
 
 TESTS = 100_000
 UPLOADS = 64
@@ -71,8 +70,8 @@ def entered(session: Tx, many: int, now: datetime) -> Place:
     place = Place(repository.org_id, repository.id)
     cases.name_repository(session, place, RepositoryKey("octo", "github.com/octo/widgets"))
     first = cases.take_numbers(session, place.repository_id, many)
-    tests = [a_case(no, f"test-{no}", now - timedelta(days=9)) for no in range(first, many + 1)]
-    cases.add(session, place, tests[0], list(map(own_of, tests)))
+    tests = [a_case(no, f"test-{no}") for no in range(first, many + 1)]
+    add_cases(session, place, tests, now - timedelta(days=9))
     return place
 
 

@@ -5,14 +5,14 @@ Prints one line of JSON: its ports, a token, and of each list the bodies that as
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from random import Random
 
 import aiohttp
 import uvloop
 from aiohttp import web
-from sqlalchemy import bindparam, text
+from sqlalchemy import bindparam, text, update
 
 from service.clock import RandomIds
 from service.database.database import Tx
@@ -26,8 +26,8 @@ from service.testhealth.settings import TestSettings
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import bitmaps, days, figures, quarantine, sets, states, uploads
 from service.testhealth.store import cases as test_cases
-from service.testhealth.store.attempts import SeenFailure, StoredAttempt
-from service.testhealth.store.cases import Case, Place
+from service.testhealth.store.attempts import StoredAttempt
+from service.testhealth.store.cases import NewCase, Place
 from service.testhealth.store.quarantine import Since
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.states import CaseState
@@ -35,7 +35,6 @@ from service.testhealth.store.uploads import Upload
 from service.vocabulary import Health
 from tests.bench import door
 from tests.bench.door import REPO
-from tests.harness.evidence import own_of
 
 KEY = RepositoryKey(REPO.owner, f"{REPO.host}/{REPO.slug}")
 FOLDER = "/v1/flaky-tests"
@@ -173,8 +172,7 @@ def add_tests(session: Tx, place: Place, now: datetime, count: int) -> None:
     """Add so many tests, three in a hundred unhealthy."""
     first = test_cases.take_numbers(session, place.repository_id, count)
     ids = RandomIds()
-    cases = [a_case(no, ids.uuid(), now) for no in range(first, first + count)]
-    test_cases.add(session, place, cases[0], list(map(own_of, cases)))
+    add_cases(session, place, [a_case(no, ids.uuid()) for no in range(first, first + count)], now)
     for no in range(first, first + count):
         health = health_of(no)
         if health is not Health.HEALTHY:
@@ -188,22 +186,18 @@ def forgotten_before(now: datetime) -> datetime:
     return now - timedelta(days=KEPT_DAYS)
 
 
-def a_case(no: int, test_id: str, now: datetime) -> Case:
+def a_case(no: int, test_id: str) -> NewCase:
     """One of the tests."""
-    return Case(
-        no=no,
-        id=test_id,
-        named_under=0,
-        name=f"test_total_of_cart_number_{no}",
-        classname="TestCart",
-        parent="ui",
-        file=f"tests/ui/cart/test_cart_{no % 500}.py",
-        variant="",
-        owners=("@octo/web",),
-        first_run_at=now - timedelta(days=45),
-        status_since=now - timedelta(days=45),
-        ever_passed=True,
-    )
+    names = (f"test_total_of_cart_number_{no}", "TestCart", "ui")
+    return no, test_id, *names, f"tests/ui/cart/test_cart_{no % 500}.py", None
+
+
+def add_cases(session: Tx, place: Place, new: Sequence[NewCase], now: datetime) -> None:
+    """Add tests that are known for long and have owners."""
+    test_cases.add(session, place, (0, "", now - timedelta(days=45)), new)
+    cases = test_cases.cases
+    of_place = update(cases).where(cases.c.repository_id == place.repository_id)
+    session.execute(of_place.values(owners='["@octo/web"]', is_known=True, ever_passed=True))
 
 
 def health_of(no: int) -> Health:
@@ -248,8 +242,7 @@ def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
     ]
     uploads.record(session, place, upload, attempts)
     days.open_day(session, place, at, at)
-    seen = [SeenFailure(key, f"AssertionError: {key}", "", at) for key in set(keys.values())]
-    test_attempts.note_failures(session, place, seen)
+    test_attempts.note_failures(session, place, attempts)
     hit = [(no, n % 50 + 1) for no in failing[:HIT_AN_UPLOAD]]
     test_attempts.note_impact(session, place, hit, at, now)
     test_cases.note_failed(session, place.repository_id, failing, at)

@@ -156,7 +156,7 @@ async def test_the_page_of_an_upload_shows_how_it_was_read_and_what_failed(stage
         explicit_attempts=(odd.explicit_attempts[0]._replace(message="TimeoutError: no answer"),)
     )
     whole = a_file({"other": "S"})
-    whole = a_file({"other": "S"}, cases=(*whole.report.cases, odd))
+    whole = a_file({"other": "S"}, cases=(*whole.cases, odd))
     answer = await stage.send(
         [whole, cut],
         sha=Sha("b" * 40),

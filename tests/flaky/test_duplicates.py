@@ -40,7 +40,7 @@ def letters(attempts):
 def test_without_a_place_only_a_retry_is_evidence(cases, attempts, outcome, is_comparable):
     result = duplicates.result_of([a_case(each) for each in cases.split(" ")])
     assert letters(result.attempts) == attempts
-    assert result.outcome is OUTCOMES[outcome]
+    assert result.final_outcome is OUTCOMES[outcome]
     assert result.is_comparable is is_comparable
 
 
@@ -69,7 +69,7 @@ def test_a_line_without_a_file_is_no_place():
 def test_a_file_without_a_line_is_no_place(order):
     result = duplicates.result_of([a_case(each, "a.py") for each in order])
     assert result.is_comparable is False
-    assert result.outcome is (Outcome.FAILED if "f" in order else Outcome.PASSED)
+    assert result.final_outcome is (Outcome.FAILED if "f" in order else Outcome.PASSED)
 
 
 def test_only_cases_side_by_side_in_one_suite_are_attempts():
@@ -102,7 +102,7 @@ def test_results_are_one_a_test_in_order_of_first_sight():
     assert letters(results.others[second].attempts) == "fp"
     assert list(results.passed) == [third]
     assert results.ran == 2
-    assert list(results.first_cases().values()) == [cases[3], cases[0], cases[2]]
+    assert (results.others[first], results.passed[third]) == (cases[2], cases[3])
 
 
 def test_a_test_that_passed_twice_is_one_of_several_cases():

@@ -269,7 +269,7 @@ def test_a_test_is_settled_to_be_broken_while_it_was(tail, minute, is_settled):
     began = at(0, 60 * 22)
     settled = settled_at(story.ledger().judge(T), began + timedelta(minutes=minute))
     broken = {("main", "unit / linux"): began} if is_settled else {}
-    assert settled.broken == broken
+    assert settled.broken_since == broken
 
 
 def test_a_number_too_large_to_read_has_a_limit():

@@ -86,7 +86,7 @@ def test_a_test_that_was_broken_is_red_though_its_verdicts_are_gone(
     story.main(START, "F.P")
     ledger = story.ledger()
     (track,) = ledger.tracks[T]
-    settled = Settled(START, None, None, {(track.series.branch, track.series.job): START})
+    settled = Settled(START, None, None, ((track.series.branch, track.series.job, START),))
     known = replace(ledger.evidence_of(T), settled=settled)
     moment = Moment(START + hours * HOUR, branch)
     assert hindsight.was_red(known, ledger.scale, moment) is is_red
@@ -98,7 +98,7 @@ def broken_since(since: datetime, verdicts: str) -> Health:
     story.main(START, verdicts)
     ledger = story.ledger()
     (track,) = ledger.tracks[T]
-    settled = Settled(START, None, None, {(track.series.branch, track.series.job): since})
+    settled = Settled(START, None, None, ((track.series.branch, track.series.job, since),))
     return health.judge(replace(ledger.evidence_of(T), settled=settled), ledger.scale)
 
 

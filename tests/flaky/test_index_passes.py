@@ -22,4 +22,4 @@ def test_passes_are_counted_by_day_while_uploads_come_and_go(steps):
             kept.append(upload)
             counted.add(*upload)
         wanted = Counter(day for day, tests in kept if tests >> asked & 1)
-        assert counted.of(asked) == wanted
+        assert counted.by_day(asked) == wanted

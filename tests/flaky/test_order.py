@@ -115,7 +115,7 @@ def test_evidence_that_is_gone_changes_nothing_that_is_settled(life):
     scale = Scale(at(DAYS), at(0).toordinal(), {}, 30)
     whole = spans.fold(events, Results(passes, ()), scale)
     settled_on, oldest = at(SETTLED_DAY), at(SETTLED_DAY - REACH)
-    settled = spans.settled_at(whole, settled_on, {})
+    settled = spans.settled_at(whole, settled_on, ())
     kept = tuple(event for event in events if event.at >= oldest)
     known = Passes(
         {day: count for day, count in passes.by_day.items() if day >= oldest.toordinal()},

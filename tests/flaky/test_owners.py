@@ -37,7 +37,7 @@ from service.testhealth.reports import owners
 )
 def test_a_pattern(pattern, owned, not_owned):
     rules = owners.owners_in(f"{pattern} @octo/web")
-    assert [file for file in owned + not_owned if rules.of(file)] == owned
+    assert [file for file in owned + not_owned if rules.owners_of(file)] == owned
 
 
 FILE = """
@@ -62,7 +62,7 @@ FILE = """
     ],
 )
 def test_the_last_match_counts_and_one_without_owners_clears(file, expected):
-    assert owners.owners_in(FILE).of(file) == expected
+    assert owners.owners_in(FILE).owners_of(file) == expected
 
 
 def test_a_file_that_is_too_long_owns_nothing():
@@ -74,7 +74,7 @@ def test_a_file_that_is_too_long_owns_nothing():
 
 @given(st.text(max_size=200), st.text(max_size=50))
 def test_no_text_raises(text, file):
-    assert isinstance(owners.owners_in(text).of(file), tuple)
+    assert isinstance(owners.owners_in(text).owners_of(file), tuple)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_no_text_raises(text, file):
 def test_no_pattern_is_slow(pattern, file):
     rules = owners.owners_in(f"{pattern} @octo")
     began = process_time()
-    assert rules.of(file) == ()
+    assert rules.owners_of(file) == ()
     assert process_time() - began < 0.5
 
 
@@ -110,7 +110,7 @@ def test_the_rule_found_is_the_last_that_fits(lines, path):
     segments = [owners.segments_of(pattern) for pattern in lines]
     fitting = [no for no, each in enumerate(segments) if owners.fits(each, path.split("/"))]
     expected = (f"@o{fitting[-1]}",) if fitting else ()
-    assert owners.owners_in(text).of(path) == expected
+    assert owners.owners_in(text).owners_of(path) == expected
 
 
 def test_a_rule_is_asked_only_of_paths_that_may_fit():
@@ -121,7 +121,7 @@ def test_a_rule_is_asked_only_of_paths_that_may_fit():
     began = process_time()
     rules = owners.owners_in("\n".join(lines))
     read = process_time()
-    found = [rules.of(f"team{no % 99}/src/mod{no}_test.py") for no in range(300)]
+    found = [rules.owners_of(f"team{no % 99}/src/mod{no}_test.py") for no in range(300)]
     assert process_time() - read < read - began
     assert found == [("@b",)] * 300
 
@@ -129,6 +129,6 @@ def test_a_rule_is_asked_only_of_paths_that_may_fit():
 def test_owners_are_few_and_short_as_each_test_keeps_its_own():
     long = "@" + "a" * owners.OWNER_CHARACTERS_MAX
     many = " ".join(f"@o{no}" for no in range(owners.OWNERS_MAX + 1))
-    found = owners.owners_in(f"* {long} {long[:-1]} {many}\n").of("a.py")
+    found = owners.owners_in(f"* {long} {long[:-1]} {many}\n").owners_of("a.py")
     assert found[0] == long[:-1]
     assert len(found) == owners.OWNERS_MAX

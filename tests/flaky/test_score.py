@@ -51,8 +51,8 @@ def test_what_noise_explains_never_speaks_for_flakiness():
 
 
 def test_scores_without_bound_are_shown_with_one():
-    assert score.shown(10_000.0) == score.SCORE_MAX
-    assert score.shown(0.0) == 1
+    assert score.shown_score(10_000.0) == score.SCORE_MAX
+    assert score.shown_score(0.0) == 1
 
 
 @pytest.mark.parametrize(
@@ -64,20 +64,20 @@ def test_the_chance_of_a_streak(failed, passed, streak, chance):
 
 
 def test_a_repository_without_evidence_has_the_least_noise():
-    assert noise.of(0, 0, []) == noise.FLOOR
+    assert noise.measure(0, 0, []) == noise.FLOOR
 
 
 def test_noise_grows_with_the_events_of_sound_tests_alone():
     sound = [(Tally(1, 1000), Tally(1, 100))] * 60
     flaky = (Tally(30, 1000), Tally(0, 0))
-    found = noise.of(100_000, 20_000, [*sound, flaky])
+    found = noise.measure(100_000, 20_000, [*sound, flaky])
     assert found.a == pytest.approx(2 * 60.3 / (6000 + 100_000 - 1000))
     assert found.b == pytest.approx(2 * 62 / 24_000)
 
 
 def test_noise_has_a_ceiling():
     seen_once = [(Tally(1, 300), Tally(1, 60))] * 500
-    assert noise.of(150_000, 30_000, seen_once) == noise.CEILING
+    assert noise.measure(150_000, 30_000, seen_once) == noise.CEILING
 
 
 def test_the_first_days_borrow_the_noise_of_the_fourth():

@@ -56,7 +56,7 @@ def example(events, clock):
 def test_the_first_disagreement_is_not_enough():
     measure = open_measure_of(example(EVENTS[:1], at(1, 1439)))
     assert (measure.a.results, measure.b.results) == (48, 10)
-    assert score.shown(measure.log_score) == pytest.approx(23.76, rel=1e-3)
+    assert score.shown_score(measure.log_score) == pytest.approx(23.76, rel=1e-3)
 
 
 def test_what_hit_a_hundred_tests_hardly_counts():
@@ -71,7 +71,7 @@ def test_the_second_disagreement_flags_and_nine_clean_days_clear():
     assert (flagged.since, flagged.until) == (MARCH_5, None)
     assert (flagged.last.a.weight, flagged.last.a.results) == (2.05, 203)
     assert flagged.last.b.results == 40
-    assert score.shown(flagged.last.log_score) == pytest.approx(252.4, rel=1e-3)
+    assert score.shown_score(flagged.last.log_score) == pytest.approx(252.4, rel=1e-3)
     assert example(EVENTS, at(13, 1439)).spans[0].until is None
     cleared = example(EVENTS, at(14)).spans[0]
     assert (cleared.until, cleared.clean, cleared.quiet_days) == (at(14), 450, 9)
@@ -84,7 +84,7 @@ def test_one_event_in_run_14_flags_for_three_days():
     def found(clock):
         return spans.fold(events, Results(passes, ()), an_old_repository(clock)).spans[0]
 
-    assert score.shown(found(at(1)).first.log_score) == pytest.approx(104.7, rel=1e-3)
+    assert score.shown_score(found(at(1)).first.log_score) == pytest.approx(104.7, rel=1e-3)
     assert found(at(3, 1439)).until is None
     assert found(at(4)).until == at(4)
 
@@ -162,16 +162,16 @@ def test_what_is_settled_is_which_flaky_time_lasts_and_when_the_last_one_ended(f
         FlakySpan(at(first), None, None, None if until is None else at(until))
         for first, until in flaky
     )
-    settled = spans.settled_at(Fold(times, None), at(5), {})
+    settled = spans.settled_at(Fold(times, None), at(5), ())
     assert settled.since == (None if since is None else at(since))
     assert settled.epoch == (None if epoch is None else at(epoch))
 
 
 def test_the_end_of_an_earlier_flaky_time_stays_settled_until_another_one_ends():
-    before = Settled(at(3), None, at(2), {})
-    assert spans.settled_at(Fold((), None), at(5), {}, before).epoch == at(2)
+    before = Settled(at(3), None, at(2), ())
+    assert spans.settled_at(Fold((), None), at(5), (), before).epoch == at(2)
     ended = Fold((FlakySpan(at(3), None, None, at(4)),), None)
-    assert spans.settled_at(ended, at(5), {}, before).epoch == at(4)
+    assert spans.settled_at(ended, at(5), (), before).epoch == at(4)
 
 
 @pytest.mark.parametrize(("weight", "is_over"), [(1.49, True), (1.5, False)])
@@ -182,7 +182,7 @@ def test_one_observation_is_one_that_weighs_less_than_one_and_a_half(weight, is_
 
 
 def test_an_event_at_the_very_end_of_a_flaky_time_counts_after_it():
-    settled = Settled(at(4), None, at(4), {})
+    settled = Settled(at(4), None, at(4), ())
     results = Results(passing(at(4)), ())
     found = spans.fold((an_event(at(4)),), results, an_old_repository(at(5)), settled)
     assert found.spans or found.open_measure
@@ -193,7 +193,7 @@ def test_an_event_at_the_very_end_of_a_flaky_time_counts_after_it():
 )
 def test_events_before_what_is_settled_begin_no_flaky_time(second, since):
     passes = passing(*(moment for day in range(6) for moment in evenly(at(day), 20)))
-    settled = Settled(at(4), None, None, {})
+    settled = Settled(at(4), None, None, ())
     events = (an_event(at(3, 60)), an_event(second, code="sha:b"))
     found = spans.fold(events, Results(passes, ()), an_old_repository(at(5)), settled).spans
     assert [each.since for each in found] == ([] if since is None else [since])
@@ -233,7 +233,7 @@ def test_a_flaky_test_is_explained_by_its_newest_event_while_that_reaches_the_li
 
 def test_a_flaky_time_whose_beginning_is_gone_is_explained_by_its_newest_event():
     passes = passing(*evenly(at(3), 400))
-    settled = Settled(at(4), at(1), None, {})
+    settled = Settled(at(4), at(1), None, ())
     found = spans.fold(
         (an_event(at(4, 5)),), Results(passes, ()), an_old_repository(at(5)), settled
     )

@@ -14,7 +14,7 @@ NOW = datetime(2026, 3, 22, 14, tzinfo=UTC)
 DAY = timedelta(days=1)
 URL = "https://github.test/octo/widgets/issues/9"
 
-ASKED = ticketing.asked(7, FLAKY, NOW)
+ASKED = ticketing.new_issue(7, FLAKY, NOW)
 KEPT = replace(ASKED, number=9, html_url=URL)
 OPEN = ProviderIssue(9, URL, None)
 FRESH = replace(OPEN, closed_at=NOW - 9 * DAY)

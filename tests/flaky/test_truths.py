@@ -68,7 +68,7 @@ def test_each_attempt_of_a_retried_test_counts_as_it_ended(name):
     assert len(found) == 6
     for result in found.values():
         outcomes = tuple(attempt.outcome for attempt in result.attempts)
-        assert (outcomes, result.is_comparable) == (truth_of(result.case), True)
+        assert (outcomes, result.is_comparable) == (truth_of(result), True)
 
 
 def test_a_tear_down_that_fails_too_leaves_its_test_failed_in_every_attempt():
@@ -83,9 +83,9 @@ def test_a_tear_down_that_fails_too_leaves_its_test_failed_in_every_attempt():
 @pytest.mark.parametrize("name", [*HIDDEN, *PLAIN])
 def test_a_test_ends_as_its_name_says(name):
     for key, result in results_of(recorded(name)).items():
-        if result.case.kind is CaseKind.TEST:
-            expected = AROUND.get(key[0]) or truth_of(result.case)[-1]
-            assert result.outcome is expected, key
+        if result.kind is CaseKind.TEST:
+            expected = AROUND.get(key[0]) or truth_of(result)[-1]
+            assert result.final_outcome is expected, key
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -119,7 +119,7 @@ def test_two_tests_of_one_name_are_no_attempts_of_each_other():
 def test_each_project_of_playwright_is_judged_by_itself():
     found = results_of(recorded("playwright-projects"))
     assert len(found) == 12
-    assert {result.case.variant for result in found.values()} == {"chromium", "webkit"}
+    assert {result.variant for result in found.values()} == {"chromium", "webkit"}
     assert all(result.is_comparable for result in found.values())
     assert len(ids_of(recorded("playwright-projects"))) == 12
 

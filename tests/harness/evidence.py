@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from operator import attrgetter
 
 from service.database.database import Tx
 from service.testhealth.reports import identity
@@ -17,8 +16,8 @@ from service.testhealth.reports.results import Outcome
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import bitmaps, day_counts, days, sets, states, uploads
 from service.testhealth.store import cases as test_cases
-from service.testhealth.store.attempts import SeenFailure, StoredAttempt
-from service.testhealth.store.cases import Case, Own, Place
+from service.testhealth.store.attempts import StoredAttempt
+from service.testhealth.store.cases import Place
 from service.testhealth.store.days import OpenDay
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.states import DETECTOR, CaseState, StateChange
@@ -81,12 +80,7 @@ class Ledger:
         failed = [each for each in attempts if each.failure is not None]
         if ran.is_trusted:
             days.open_day(session, self.place, ran.at, self.now)
-            seen = [
-                SeenFailure(each.failure, each.headline or "", "", each.ran_at)
-                for each in failed
-                if each.failure is not None
-            ]
-            test_attempts.note_failures(session, self.place, seen)
+            test_attempts.note_failures(session, self.place, failed)
         hit = [(each.no, pr) for each in failed for pr in ran.prs]
         test_attempts.note_impact(session, self.place, hit, ran.at, self.now)
         here = self.place.repository_id
@@ -115,12 +109,12 @@ class Ledger:
         self, session: Tx, name: str, value: Health, since: datetime, reason: str = "Because."
     ) -> None:
         """What judging leaves behind when the detector finds this."""
-        (case,) = test_cases.by_ids(session, self.place.repository_id, [self.id_of(name)]).values()
-        before = states.state(session, self.place.repository_id, case.no)
-        state = CaseState(case.no, value, reason, since)
+        (no,) = test_cases.by_ids(session, self.place.repository_id, [self.id_of(name)]).values()
+        before = states.state(session, self.place.repository_id, no)
+        state = CaseState(no, value, reason, since)
         states.put(session, self.place, state)
         change = StateChange(
-            no=case.no,
+            no=no,
             at=since,
             written_at=self.now,
             previous=Health.HEALTHY if before is None else before.value,
@@ -135,16 +129,23 @@ class Ledger:
         shared = test_cases.name_repository(session, self.place, self.key)
         ids = {self.id_of(name, ran.variant): name for name in ran.tests}
         here = self.place.repository_id
-        known = {each: case.no for each, case in test_cases.by_ids(session, here, ids).items()}
+        known = test_cases.by_ids(session, here, ids)
         new = [each for each in ids if each not in known]
         first = test_cases.take_numbers(session, here, len(new)) if new else 0
-        cases = [
-            a_case(ids[each], ran, first + n, each, shared.names.index(self.key))
-            for n, each in enumerate(new)
-        ]
-        for each in cases:
-            test_cases.add(session, self.place, each, [own_of(each)])
-        return known | {case.id: case.no for case in cases}
+        numbers = {each: first + n for n, each in enumerate(new)}
+        seen = (shared.names.index(self.key), ran.variant, ran.at)
+        for each, no in numbers.items():
+            name = ids[each]
+            key = a_key(name)
+            names = (name, key.classname, key.parent, key.file)
+            test_cases.add(session, self.place, seen, [(no, each, *names, None)])
+            values = {
+                "is_known": ran.is_trusted,
+                "last_failed_at": ran.at if "f" in ran.tests[name] else None,
+                "ever_passed": "p" in ran.tests[name],
+            }
+            test_cases.change(session, here, [no], owners='["@octo/web"]', **values)
+        return known | numbers
 
     def _attempts(self, upload: Upload, ran: Ran, no: int, name: str) -> list[StoredAttempt]:
         headline = ran.headlines.get(name, HEADLINE)
@@ -166,32 +167,6 @@ class Ledger:
 def a_key(name: str) -> CaseKey:
     """What reports say of the tests here."""
     return CaseKey("tests/ui/test_cart.py", "TestCart", "ui", name)
-
-
-def own_of(case: Case) -> Own:
-    """What tells a test from another."""
-    return Own(*attrgetter(*Own._fields)(case))
-
-
-def a_case(name: str, ran: Ran, no: int, test_id: str, named_under: int) -> Case:
-    """A test that is seen for the first time."""
-    key = a_key(name)
-    return Case(
-        no=no,
-        id=test_id,
-        named_under=named_under,
-        name=name,
-        classname=key.classname,
-        parent=key.parent,
-        file=key.file,
-        variant=ran.variant,
-        owners=("@octo/web",),
-        first_run_at=ran.at,
-        status_since=ran.at,
-        is_known=ran.is_trusted,
-        last_failed_at=ran.at if "f" in ran.tests[name] else None,
-        ever_passed="p" in ran.tests[name],
-    )
 
 
 def an_upload(ran: Ran, passed: str | None, skipped: str | None) -> Upload:

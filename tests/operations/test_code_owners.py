@@ -97,7 +97,7 @@ def without_file(name, classname):
 
 async def send_cases(shelf, *cases, **meta):
     file = a_file({"x": "P"}, name=str(cases))
-    sent = replace(file, report=replace(file.report, cases=cases))
+    sent = replace(file, cases=cases)
     await shelf.stage.send([sent], **meta)
 
 
@@ -281,9 +281,9 @@ async def test_owners_by_an_older_file_are_not_given_any_more(shelf):
     store, repository = shelf.stage.runtime.store, shelf.stage.repository
     place = Place(repository.org_id, repository.id)
     await store.run(stored.put, place.repository_id, OwnersText(OWN, "1", ""), NOW)
-    assert await store.run(stored.own, place, NOW - MINUTE, {1: WEB}, 1) is False
+    assert await store.run(stored.assign_owners, place, NOW - MINUTE, {1: WEB}, 1) is False
     assert await shelf.owners() == {"total": ()}
-    assert await store.run(stored.own, place, NOW, {1: WEB}, 1) is True
+    assert await store.run(stored.assign_owners, place, NOW, {1: WEB}, 1) is True
     assert await shelf.owners() == {"total": WEB}
 
 

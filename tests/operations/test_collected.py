@@ -28,7 +28,7 @@ from service.process.workers import flows
 from service.process.workers.flow import Flow
 from service.provider.errors import Unavailable
 from service.provider.signals import CiRunEnded, Where
-from service.testhealth.operations import collected, parsing, take_in
+from service.testhealth.operations import collected, ingest, parsing
 from service.testhealth.operations.parsing import SentFile
 from service.testhealth.operations.upload_values import UploadMeta
 from service.testhealth.reports.collecting import CollectReports
@@ -86,11 +86,9 @@ class Yard:
         return self.stage.ci_run(pushed["sha"]), pushed["sha"]
 
     async def tests(self):
-        """Name of each test → whether it is known, and has failed."""
+        """Name of each known test → whether it has failed."""
         found = await self.tested.cases()
-        return {
-            name: (case.is_known, case.last_failed_at is not None) for name, case in found.items()
-        }
+        return {name: case.last_failed_at is not None for name, case in found.items()}
 
     async def put(self, settings):
         place = Place(self.repository.org_id, self.repository.id)
@@ -139,7 +137,7 @@ async def test_a_push_is_evidence_of_its_branch(yard):
     )
     assert (upload.run_id, upload.run_attempt, upload.counts["passed"]) == (run, 1, 2)
     assert upload.is_eligible
-    assert await yard.tests() == {"adds": (True, False), "divides": (True, False)}
+    assert await yard.tests() == {"adds": False, "divides": False}
 
 
 async def test_each_attempt_is_an_upload_of_the_same_code(yard):
@@ -216,7 +214,7 @@ async def test_a_pull_request_is_judged_by_its_run_and_counted_for_it(yard):
     (upload,) = await yard.collected(run)
     assert (upload.kind, upload.prs, upload.pr_number) == ("pr", (number,), number)
     assert upload.code_id == f"run:{run}"
-    assert await yard.tests() == {"adds": (True, True), "divides": (True, False)}
+    assert await yard.tests() == {"adds": True, "divides": False}
 
 
 async def test_a_fork_changes_nothing_but_is_kept(yard):
@@ -231,13 +229,13 @@ async def test_a_fork_changes_nothing_but_is_kept(yard):
     assert upload.counts["failed"] == 1
     after = await yard.tested.cases()
     # A known test hits one more pull request, and that is all.
-    assert after["adds"].impact_rank == -1
+    assert after["adds"].impact == 1
     assert as_judged(after) == as_judged(before)
 
 
 def as_judged(cases):
     """Tests but for the pull requests that they failed for."""
-    return {name: replace(case, impact_rank=0) for name, case in cases.items()}
+    return {name: case._replace(impact=0) for name, case in cases.items()}
 
 
 async def test_tests_that_a_fork_alone_has_are_known_to_nobody(yard):
@@ -261,7 +259,7 @@ async def test_what_cannot_be_read_is_refused_once_and_says_why(yard, packed, re
     assert (upload.refusal, upload.kind, upload.is_eligible) == (reason, "stable", False)
     assert [file.status for file in upload.files] == [FileStatus.REFUSED]
     assert await yard.tests() == {}
-    answer = await take_in.upload_answer(yard.runtime, yard.repository, upload.id)
+    answer = await ingest.upload_answer(yard.runtime, yard.repository, upload.id)
     assert answer.warnings == (reason,)
     await yard.fetch(run)
     assert len(await yard.uploads()) == 1
@@ -349,7 +347,7 @@ async def sent_already(yard, run, head, **by):
     meta = UploadMeta(sha=Sha(head), branch="main", run_id=run, job=job)
     read = await parsing.read_files(yard.runtime, yard.repository, meta, sent)
     caller = by.get("caller", yard.caller)
-    answer = await take_in.take_in(yard.runtime, caller, yard.repository, meta, read)
+    answer = await ingest.ingest_upload(yard.runtime, caller, yard.repository, meta, read)
     await yard.stage.clock.sleep(1)
     return answer
 

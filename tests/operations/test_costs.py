@@ -31,7 +31,7 @@ async def quarantining(stage, name):
 async def costs_of(stage):
     """Return the milliseconds that each test lost, without those that lost none."""
     cases = await stage.cases()
-    return {name: -case.cost_rank for name, case in cases.items() if case.cost_rank}
+    return {name: case.cost_ms for name, case in cases.items() if case.cost_ms}
 
 
 async def test_tests_for_which_an_upload_failed_share_the_time_of_all_its_tests(stage):

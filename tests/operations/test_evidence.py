@@ -43,8 +43,8 @@ async def looked_up(stage: Stage, *answers, heads=None, name="unit") -> Findings
     """What was known of the tests that failed in uploads when their run began, a minute ago."""
 
     def look(session):
-        home = records.home_of(session, stage.runtime, stage.repository, stage.clock.present)
-        bench = RepositoryTests(session, stage.runtime, home)
+        context = records.context_of(session, stage.runtime, stage.repository, stage.clock.present)
+        bench = RepositoryTests(session, stage.runtime, context)
         found = [uploads.by_id(session, each.upload_id) for each in answers]
         sent = tuple(each.upload for each in found if each is not None)
         began = RunStart(stage.clock.present - MINUTE, "main", heads or {1: HEAD})

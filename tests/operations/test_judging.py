@@ -105,15 +105,17 @@ async def figures_of(stage):
     cases = await stage.cases()
 
     def read(session):
-        home = records.home_of(session, stage.runtime, stage.repository, now)
+        context = records.context_of(session, stage.runtime, stage.repository, now)
         nos = [case.no for case in cases.values()]
-        rates = figures.rates(session, home.sets, stage.repository.id, nos, now)
-        return rates, {each.no: records.last_run(session, home, each) for each in cases.values()}
+        rates = figures.rates(session, context.sets, stage.repository.id, nos, now)
+        pasts = test_cases.pasts_of(session, stage.repository.id, nos)
+        last_runs = {each.no: records.last_run(session, context, each) for each in cases.values()}
+        return rates, last_runs, pasts
 
-    rates, last_runs = await stage.runtime.store.read(read)
+    rates, last_runs, pasts = await stage.runtime.store.read(read)
     return {
-        name: (case.first_run_at, last_runs[case.no], case.last_failed_at, case.ever_passed,
-               case.impact, rates[case.no])
+        name: (*pasts[case.no], last_runs[case.no], case.last_failed_at, case.impact,
+               rates[case.no])
         for name, case in cases.items()
     }  # fmt: skip
 
@@ -380,7 +382,7 @@ async def test_a_flag_taken_back_leaves_what_the_evidence_says(store):
     taken = await flags.put(
         stage.runtime, stage.repository, FlagRequest(case.id, Flag.NONE), SYSTEM
     )
-    assert taken.case.status is Health.HEALTHY
+    assert taken.status is Health.HEALTHY
     state, _ = (await stage.states())["total"]
     assert state.reason.startswith("Flag removed by")
 

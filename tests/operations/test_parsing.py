@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,7 +12,6 @@ from service.errors import Invalid, Overloaded
 from service.parser_process import Limits
 from service.testhealth.operations import parsing, report_pieces
 from service.testhealth.operations.parsing import SentFile
-from service.testhealth.operations.report_pieces import Done
 from service.testhealth.operations.upload_values import UploadMeta
 from service.testhealth.reports import reading, reports
 from service.testhealth.reports.reading import ReadOptions
@@ -46,8 +46,8 @@ async def test_files_come_back_in_order_with_their_digests(runtime, repository):
     digest = hashlib.sha256(small).hexdigest()
     assert [each.name for each in read] == ["a.xml", "b.xml.gz", "c.xml"]
     assert [each.sha256 for each in read[:2]] == [digest, digest]
-    assert [len(each.report.cases) for each in read] == [2, 2, 0]
-    assert read[2].report.status is FileStatus.REFUSED
+    assert [len(each.cases) for each in read] == [2, 2, 0]
+    assert read[2].status is FileStatus.REFUSED
 
 
 async def test_a_process_reads_as_a_thread_does(runtime, repository, monkeypatch):
@@ -56,12 +56,12 @@ async def test_a_process_reads_as_a_thread_does(runtime, repository, monkeypatch
     apart = await parsing.read_files(runtime, repository, META, files)
     monkeypatch.setattr(parsing, "SMALL_BYTES", 100 * len(LARGE))
     assert apart == await parsing.read_files(runtime, repository, META, files)
-    assert [len(each.report.cases) for each in apart] == [10_000, 10_000]
+    assert [len(each.cases) for each in apart] == [10_000, 10_000]
 
 
 def test_what_a_process_read_comes_back_in_pieces_that_hold_nobody_up():
     done = [
-        Done(str(n), reports.read(content, None, ReadOptions()))
+        replace(reports.read(content, None, ReadOptions()), sha256=str(n))
         for n, content in enumerate((LARGE, b"nothing", a_report(3)))
     ]
     pieces = list(report_pieces.encoded(done))
@@ -125,7 +125,7 @@ async def test_a_tenant_has_two_parsers_and_its_next_waits_half_a_minute(
 async def test_half_a_million_tests_of_a_file_are_the_limit(runtime, repository, monkeypatch):
     monkeypatch.setattr(reading, "CASES_MAX", 5)
     (read,) = await parsing.read_files(runtime, repository, META, [SentFile("a.xml", a_report(5))])
-    assert len(read.report.cases) == 5
+    assert len(read.cases) == 5
     with pytest.raises(Invalid) as many:
         await parsing.read_files(runtime, repository, META, [SentFile("a.xml", a_report(6))])
     assert many.value.code == "limit_reached"
@@ -135,9 +135,9 @@ async def test_times_beyond_the_jobs_own_are_milliseconds(runtime, repository, c
     meta = UploadMeta(Sha("a" * 40), ran_at=clock.now() - timedelta(seconds=30))
     sent = [SentFile("a.xml", a_report(1, seconds=250))]
     (read,) = await parsing.read_files(runtime, repository, meta, sent)
-    assert read.report.cases[0].duration_s == 0.25
+    assert read.cases[0].duration_s == 0.25
     (read,) = await parsing.read_files(runtime, repository, META, sent)
-    assert read.report.cases[0].duration_s == 250
+    assert read.cases[0].duration_s == 250
 
 
 async def test_a_start_that_lies_ahead_says_nothing_of_durations(runtime, repository):
@@ -145,7 +145,7 @@ async def test_a_start_that_lies_ahead_says_nothing_of_durations(runtime, reposi
     meta = UploadMeta(Sha("a" * 40), ran_at=ran_at)
     sent = [SentFile("a.xml", a_report(1, seconds=90))]
     (read,) = await parsing.read_files(runtime, repository, meta, sent)
-    assert read.report.cases[0].duration_s == 90
+    assert read.cases[0].duration_s == 90
 
 
 async def test_times_of_many_blanks_are_read_within_the_limits_of_a_process(
@@ -157,4 +157,4 @@ async def test_times_of_many_blanks_are_read_within_the_limits_of_a_process(
     cases = "".join(f'<testcase name="{n}" time="{text}"/>' for n, text in enumerate(times))
     sent = [SentFile("a.xml", f"<testsuite>{cases}</testsuite>".encode())]
     (read,) = await parsing.read_files(runtime, repository, META, sent)
-    assert [case.duration_s for case in read.report.cases] == [None, 2, None, None]
+    assert [case.duration_s for case in read.cases] == [None, 2, None, None]

@@ -1,10 +1,13 @@
 """What a failed test was when its run began, in the words of comments."""
 
+from dataclasses import replace
+
 import pytest
 
 from service.evidence import run_failures
 from service.mergequeue.wording.failed_tests import Standing
-from service.testhealth.store.attempts import FailedIn
+from service.testhealth.reports.results import Outcome
+from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.listings import ListedCase
 from service.vocabulary import Health, Override
 from tests.operations.upload_stage import NOW
@@ -24,7 +27,7 @@ TOTAL = ListedCase(
     cost_ms=0,
     first_run_at=NOW,
     last_failed_at=NOW,
-    reason=None,
+    reason="",
     override=Override.UNSPECIFIED,
     override_reason="",
     override_at=None,
@@ -33,9 +36,13 @@ TOTAL = ListedCase(
 )
 
 
-def failures(*quarantined: bool) -> list[FailedIn]:
+def failures(*quarantined: bool) -> list[StoredAttempt]:
     """Failures of one test in as many uploads."""
-    return [FailedIn(1, each, "key", f"upload {n}") for n, each in enumerate(quarantined)]
+    failed = StoredAttempt("", 1, 1, NOW, Outcome.FAILED, "key")
+    return [
+        replace(failed, upload=f"upload {n}", is_quarantined=each)
+        for n, each in enumerate(quarantined)
+    ]
 
 
 @pytest.mark.parametrize(

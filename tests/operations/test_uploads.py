@@ -15,9 +15,9 @@ from service.provider.ci import CiRun, CiTrigger, ProvedJob
 from service.provider.errors import Unavailable
 from service.testhealth.operations import (
     answers,
+    ingest,
     overrides,
     records,
-    take_in,
     upload_values,
 )
 from service.testhealth.operations import (
@@ -86,7 +86,7 @@ async def test_a_quarantined_failure_passes_and_is_still_evidence(stage):
         0,
         "1 failure, quarantined: exit code 0.",
     )
-    again = await take_in.upload_answer(stage.runtime, stage.repository, answer.upload_id)
+    again = await ingest.upload_answer(stage.runtime, stage.repository, answer.upload_id)
     assert again.failures[0].quarantined
     assert again.verdict == answer.verdict
     assert (await stage.case("total")).last_failed_at == NOW - HOUR
@@ -101,7 +101,7 @@ async def test_an_answer_shows_the_first_failures_and_counts_all(stage, monkeypa
     shown = [(each.name, each.quarantined) for each in answer.failures]
     assert (shown, answer.failures_truncated) == ([("b", False), ("c", False)], True)
     assert (answer.quarantined_failures, answer.unquarantined_failures) == (2, 2)
-    again = await take_in.upload_answer(stage.runtime, stage.repository, answer.upload_id)
+    again = await ingest.upload_answer(stage.runtime, stage.repository, answer.upload_id)
     assert (again.quarantined_failures, again.unquarantined_failures) == (2, 2)
 
 
@@ -121,10 +121,10 @@ async def test_a_run_that_began_before_the_switch_was_on_is_excused_nothing(
     result = duplicates.result_of([a_case("total", "F")])
 
     def answered(session):
-        home = records.home_of(session, stage.runtime, stage.repository, NOW + HOUR)
+        context = records.context_of(session, stage.runtime, stage.repository, NOW + HOUR)
         began = since.quarantine_since + timedelta(minutes=minutes)
-        failing = [answers.Failing(case.id, case.no, result)]
-        return answers.answered(session, home, failing, "", began)
+        failing = [(case.id, case.no, result)]
+        return answers.answered(session, context, failing, "", began)
 
     (failure,) = (await stage.runtime.store.read(answered)).shown
     assert failure.quarantined is quarantined
@@ -204,7 +204,7 @@ async def test_an_upload_without_a_readable_file_is_refused(stage):
 
 
 async def test_more_failures_than_can_be_kept_in_one_go_are_refused(stage, monkeypatch):
-    monkeypatch.setattr(take_in, "FAILURES_MAX", 2)
+    monkeypatch.setattr(ingest, "FAILURES_MAX", 2)
     await stage.ran({"a": "FFP", "b": "PSP"})
     with pytest.raises(Invalid) as refused:
         await stage.send([a_file({"a": "FFP"}), a_file({"b": "F"}, "b.xml")])
@@ -234,7 +234,7 @@ async def test_different_tests_under_one_name_do_not_disagree(stage):
     cases = (a_case("total", "P", file="a.py", line=1), a_case("total", "F", file="a.py", line=9),
              a_case("total", "P", file="a.py", line=20))  # fmt: skip
     file = a_file({"x": "P"})
-    muddled = replace(file, report=replace(file.report, cases=cases))
+    muddled = replace(file, cases=cases)
     answer = await stage.send([muddled])
     assert answer.unquarantined_failures == 1
     assert any("stand for several tests" in each for each in answer.warnings)
@@ -256,7 +256,7 @@ async def test_owners_come_with_the_newest_upload(stage):
 async def test_the_id_with_the_outermost_suite_alone_is_another_id_of_a_nested_test(stage):
     nested = a_case("total", "P", parent="ui/cart", outermost_suite="ui")
     file = a_file({"x": "P"})
-    await stage.send([replace(file, report=replace(file.report, cases=(nested,)))])
+    await stage.send([replace(file, cases=(nested,))])
     flat = await stage.ran({"total": "F"}, ran_at=NOW - HOUR)
     assert flat.failures[0].test_id == (await stage.case("total")).id
     assert len(await stage.cases()) == 1
@@ -266,7 +266,7 @@ async def test_an_upload_of_others_is_not_there(stage):
     answer = await stage.ran({"total": "P"})
     foreign = replace(stage.repository, id=stage.repository.id + 1)
     with pytest.raises(NotFound):
-        await take_in.upload_answer(stage.runtime, foreign, answer.upload_id)
+        await ingest.upload_answer(stage.runtime, foreign, answer.upload_id)
 
 
 async def told(stage):

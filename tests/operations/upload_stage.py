@@ -23,8 +23,8 @@ from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
 from service.provider.values import Repository
 from service.runtime import Options, Runtime
-from service.testhealth.operations import take_in
-from service.testhealth.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
+from service.testhealth.operations import ingest
+from service.testhealth.operations.upload_values import UploadAnswer, UploadMeta
 from service.testhealth.reports.results import (
     Attempt,
     CaseResult,
@@ -34,8 +34,9 @@ from service.testhealth.reports.results import (
     ReportFile,
 )
 from service.testhealth.store import cases as test_cases
+from service.testhealth.store import listings
 from service.testhealth.store import states as test_states
-from service.testhealth.store.cases import Case
+from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.states import CaseState, StateChange
 from service.vocabulary import SYSTEM, MergeMethod, RepoId, RepoRef, Role, Sha
 from tests.harness.databases import Hasty
@@ -55,11 +56,11 @@ class Stage:
     repository: RepositoryRecord
     caller: Caller
 
-    async def send(self, files: Iterable[ReadFile], **meta: Any) -> UploadAnswer:
+    async def send(self, files: Iterable[ReportFile], **meta: Any) -> UploadAnswer:
         """Upload these files; what is not said is the same every time."""
         told = {"sha": Sha("a" * 40), "job": "unit", **meta}
         caller = told.pop("caller", self.caller)
-        return await take_in.take_in(
+        return await ingest.ingest_upload(
             self.runtime, caller, self.repository, UploadMeta(**told), tuple(files)
         )
 
@@ -67,11 +68,11 @@ class Stage:
         """Upload one file: name of each test → its attempts as letters."""
         return await self.send([a_file(tests)], **meta)
 
-    async def case(self, name: str) -> Case:
+    async def case(self, name: str) -> ListedCase:
         """The test of this name, as it is stored."""
         return (await self.cases())[name]
 
-    async def cases(self) -> dict[str, Case]:
+    async def cases(self) -> dict[str, ListedCase]:
         """Known tests by name."""
         return await self.runtime.store.read(_cases, self.repository.id)
 
@@ -80,13 +81,13 @@ class Stage:
         return await self.runtime.store.read(_states, self.repository.id)
 
 
-def a_file(tests: Mapping[str, str], name: str = "junit.xml", **facts: Any) -> ReadFile:
+def a_file(tests: Mapping[str, str], name: str = "junit.xml", **facts: Any) -> ReportFile:
     """A report of tests: name → attempts."""
     cases = tuple(a_case(each, letters) for each, letters in tests.items() if letters)
     report = ReportFile(Format.JUNIT, FileStatus.ACCEPTED, cases)
     content = repr((name, sorted(tests.items()), sorted(facts.items(), key=str)))
     digest = hashlib.sha256(content.encode()).hexdigest()
-    return ReadFile(name, digest, replace(report, **facts))
+    return replace(report, name=name, sha256=digest, **facts)
 
 
 def a_case(name: str, letters: str, **facts: Any) -> CaseResult:
@@ -141,12 +142,13 @@ def _repository(session: Tx, name: str, provider_id: str = "") -> RepositoryReco
     return stored_access.upsert_repository(session, org.id, seen)
 
 
-def _cases(session: Tx, repository_id: int) -> dict[str, Case]:
+def _cases(session: Tx, repository_id: int) -> dict[str, ListedCase]:
     table = test_cases.cases
     ids = session.execute(
         select(table.c.id).where(table.c.repository_id == repository_id)
     ).scalars()
-    return {each.name: each for each in test_cases.by_ids(session, repository_id, ids).values()}
+    nos = sorted(test_cases.by_ids(session, repository_id, ids).values())
+    return {each.name: each for each in listings.listed_cases(session, repository_id, nos)}
 
 
 def _states(

@@ -10,8 +10,10 @@ from service.process.store import retention
 from service.process.store.retention import RetentionLimits
 from service.testhealth.detector import figures
 from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.reports.results import Outcome
 from service.testhealth.store import attempts as test_attempts
-from service.testhealth.store import cases, quarantine, sets, states
+from service.testhealth.store import cases, listings, quarantine, sets, states
+from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.bitmaps import packed_set
 from service.testhealth.store.cases import Place
 from service.testhealth.store.quarantine import StoredOverride
@@ -44,8 +46,9 @@ def prune_all(session: Connection, days: float) -> None:
 
 
 def case_of(session: Connection, ledger: Ledger, name: str):
-    test_id = ledger.id_of(name)
-    return cases.by_ids(session, ledger.place.repository_id, [test_id]).get(test_id)
+    here = ledger.place.repository_id
+    nos = cases.by_ids(session, here, [ledger.id_of(name)]).values()
+    return next(iter(listings.listed_cases(session, here, list(nos))), None)
 
 
 def test_equal_sets_are_stored_once_and_the_empty_set_not_at_all(session, ledger):
@@ -89,7 +92,8 @@ def test_the_clock_of_the_evidence_is_that_of_what_counts(session, ledger):
 
 def test_the_newest_headline_of_a_group_is_shown_whatever_comes_first(session, ledger):
     for hours, headline in ((1, "b"), (3, "a"), (2, "c")):
-        seen = test_attempts.SeenFailure("key", headline, "", NOW - timedelta(hours=hours))
+        at = NOW - timedelta(hours=hours)
+        seen = StoredAttempt("upload", 1, 1, at, Outcome.FAILED, "key", headline)
         test_attempts.note_failures(session, ledger.place, [seen])
     shown = session.exec_driver_sql("SELECT headline FROM failure_group").scalars().all()
     assert shown == ["b"]
@@ -174,6 +178,6 @@ def test_a_state_is_copied_to_where_lists_are_ordered_by_it(session, ledger):
     ledger.take_in(session, Ran(NOW, {"a": "f"}))
     ledger.judge(session, "a", Health.BROKEN, NOW - DAY)
     case = case_of(session, ledger, "a")
-    assert (case.status, case.status_since) == (Health.BROKEN, NOW - DAY)
+    assert (case.status, case.since) == (Health.BROKEN, NOW - DAY)
     (change,) = states.history(session, ledger.place.repository_id, case.no)
     assert (change.previous, change.value) == (Health.HEALTHY, Health.BROKEN)

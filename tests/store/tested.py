@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from service.testhealth.detector import ticketing
 from service.testhealth.filters import TestFilter, TestOrder
 from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.reports.results import Outcome
 from service.testhealth.store import (
     all_tests,
     artifacts,
@@ -32,7 +33,7 @@ from service.testhealth.store import (
 )
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store.all_tests import AllTests, QuarantineRule
-from service.testhealth.store.attempts import SeenFailure
+from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.cases import Place
 from service.testhealth.store.code_owners import Claimed, OwnersText
 from service.testhealth.store.day_counts import Daily, DaySums, FailureDaily, Part
@@ -131,7 +132,7 @@ NAMED = AllTests(7, TestFilter(search="text-6"), QuarantineRule(False, ()), NOW)
 QUARANTINED = QuarantinedTests(7, (Health.FLAKY, Health.BROKEN), NOW - 2 * DAY)
 SAID = StoredOverride(6, Override.NEVER_QUARANTINE, "x", NOW, ActorKind.PERSON, "ann")
 STATE = CaseState(6, Health.FLAKY, "x", NOW)
-ISSUE = ticketing.asked(6, Health.FLAKY, NOW)
+ISSUE = ticketing.new_issue(6, Health.FLAKY, NOW)
 NOS = [6, 26, 46]
 COUNTS = Part(0, 26, [Daily(6, 1, 1, 1, 0, 0, 0, NOW)], [FailureDaily(6, "text-6", 1, NOW)])
 
@@ -160,7 +161,9 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "code_owners.claim, none": lambda s: code_owners.claim(s, LONG_AGO, NOW),
     "code_owners.put": lambda s: code_owners.put(s, 7, OwnersText("CODEOWNERS", "x", "y"), NOW),
     "code_owners.cases_after": lambda s: code_owners.cases_after(s, 7, 26, 100),
-    "code_owners.own": lambda s: code_owners.own(s, PLACE, read_at(s), {6: ("@a",)}, 6),
+    "code_owners.assign_owners": lambda s: code_owners.assign_owners(
+        s, PLACE, read_at(s), {6: ("@a",)}, 6
+    ),
     "days.open_day": lambda s: days.open_day(s, PLACE, NOW, NOW),
     "days.due": lambda s: days.due(s, NOW - 200 * DAY),
     "days.oldest_open": days.oldest_open,
@@ -176,7 +179,6 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "uploads.unnoted": uploads.unnoted,
     "uploads.note_done": lambda s: uploads.note_done(s, "text-7"),
     "test_numbers.numbers_of": lambda s: numbers.numbers_of(s, 7, ["text-6", "x"], NOW),
-    "test_numbers.aliased": lambda s: numbers.aliased(s, 7, ["text-6", "x"], NOW),
     "test_cases.doubtful": lambda s: cases.doubtful(s, 7, NOS, NOW, NOW),
     "attempts.attempted": lambda s: list(test_attempts.attempted(s, 7, NOS, NOW - DAY)),
     "attempts.renew_impacts": lambda s: test_attempts.renew_impacts(s, PLACE, {(6, 7)}, NOW),
@@ -244,7 +246,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_listings.unhealthy, after": lambda s: UNHEALTHY.after(s, 9, 100),
     "test_listings.unhealthy, before": lambda s: UNHEALTHY.before(s, 9, 100),
     "test_failing.counted": lambda s: failing.counted(s, 7, SPAN, 20_000),
-    "test_listings.records": lambda s: listings.records(s, 7, NOS),
+    "test_listings.records": lambda s: listings.listed_cases(s, 7, NOS),
     "test_quarantined, how many": QUARANTINED.count,
     "test_quarantined, first": lambda s: QUARANTINED.top(s, 100),
     "test_quarantined, among": lambda s: QUARANTINED.among(s, NOS),
@@ -257,7 +259,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_figures.run_after": lambda s: figures.run_after(s, OutcomeSets(), 7, NOS, NOW - DAY),
     "test_sets.put_set": lambda s: sets.put_set(s, PLACE, bitmaps.packed_set(NOS), NOW),
     "test_evidence.note_failures": lambda s: test_attempts.note_failures(
-        s, PLACE, [SeenFailure("text-6", "x", "y", NOW)]
+        s, PLACE, [StoredAttempt("x", 1, 1, NOW, Outcome.FAILED, "text-6", "x", "y")]
     ),
     "test_evidence.note_impact": lambda s: test_attempts.note_impact(s, PLACE, [(6, 7)], NOW, NOW),
     "test_evidence.expire_impacts": lambda s: test_attempts.expire_impacts(s, NOW),

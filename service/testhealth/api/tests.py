@@ -20,8 +20,8 @@ from service.testhealth.operations import (
     settings,
     tickets,
 )
-from service.testhealth.operations.lists import FailingTest, Quarantined
-from service.testhealth.operations.records import CommonFailures, RepositoryAddresses, ShownTest
+from service.testhealth.operations.all_tests import TestAmongOthers
+from service.testhealth.operations.records import RepositoryAddresses
 from service.vocabulary import Role
 
 SUMMARY_MAX = 200
@@ -45,9 +45,9 @@ async def list_unhealthy(
     call: Call, asked: models.ListUnhealthyTests
 ) -> answers.UnhealthyTestsListed:
     """List tests that are flaky, or tests that are broken."""
-    home = await _home(call, asked)
-    page = await lists.unhealthy(call.runtime, home.repository, asked.status, asked.page())
-    rows = [record(home, each) for each in page.rows]
+    addresses = await _addresses(call, asked)
+    page = await lists.unhealthy(call.runtime, addresses.repository, asked.status, asked.page())
+    rows = [record(addresses, each) for each in page.rows]
     return answers.UnhealthyTestsListed(tests=rows, page=_page(page))
 
 
@@ -60,9 +60,9 @@ async def list_unhealthy(
 )
 async def list_failing(call: Call, asked: models.ListFailingTests) -> answers.FailingTestsListed:
     """List tests that failed in a time."""
-    home = await _home(call, asked)
-    page = await lists.failing(call.runtime, home.repository, asked.request())
-    rows = [_failing(home, each) for each in page.rows]
+    addresses = await _addresses(call, asked)
+    page = await lists.failing(call.runtime, addresses.repository, asked.request())
+    rows = [_failing(addresses, each) for each in page.rows]
     return answers.FailingTestsListed(tests=rows, page=_page(page))
 
 
@@ -76,26 +76,26 @@ async def list_quarantined(
     call: Call, asked: models.ListQuarantinedTests
 ) -> answers.QuarantinedTestsListed:
     """List tests whose failures count as passed."""
-    home = await _home(call, asked)
-    page = await lists.quarantined(call.runtime, home.repository, asked.page())
-    rows = [_quarantined(home, each) for each in page.rows]
+    addresses = await _addresses(call, asked)
+    page = await lists.quarantined(call.runtime, addresses.repository, asked.page())
+    rows = [_quarantined(addresses, each) for each in page.rows]
     return answers.QuarantinedTestsListed(quarantined_tests=rows, page=_page(page))
 
 
 @read("flaky-tests/list-tests", models.ListTests, answers.TestsListed, *PAGED)
 async def list_tests(call: Call, asked: models.ListTests) -> answers.TestsListed:
     """List all tests, or those that pass the filters."""
-    home = await _home(call, asked)
-    page = await all_tests.listed(call.runtime, home.repository, asked.wanted(), asked.page())
-    rows = [_listed(home, each) for each in page.rows]
+    addresses = await _addresses(call, asked)
+    page = await all_tests.listed(call.runtime, addresses.repository, asked.wanted(), asked.page())
+    rows = [_listed(addresses, each) for each in page.rows]
     return answers.TestsListed(tests=rows, page=_page(page))
 
 
 @read("flaky-tests/get-test-history", models.GetTestHistory, answers.TestHistory, ORG, MISSING)
 async def get_history(call: Call, asked: models.GetTestHistory) -> answers.TestHistory:
     """Return the last 30 days of a test."""
-    home = await _home(call, asked)
-    history = await all_tests.history_of(call.runtime, home.repository, asked.test_id.lower())
+    addresses = await _addresses(call, asked)
+    history = await all_tests.history_of(call.runtime, addresses.repository, asked.test_id.lower())
     runs = [
         answers.TestRun.of(
             each,
@@ -113,23 +113,22 @@ async def get_history(call: Call, asked: models.GetTestHistory) -> answers.TestH
 @read("flaky-tests/get-test-details", models.GetTestDetails, answers.TestFound, ORG, MISSING)
 async def get_details(call: Call, asked: models.GetTestDetails) -> answers.TestFound:
     """Return everything about a test."""
-    home = await _home(call, asked)
-    details = await lists.details(call.runtime, home.repository, asked.test_id.lower())
-    week, day = details.test.rates or (0.0, 0.0)
-    test = _shown(
+    addresses = await _addresses(call, asked)
+    case, last_run_at = await lists.details(
+        call.runtime, addresses.repository, asked.test_id.lower()
+    )
+    test = _record(
         answers.TestDetailsRecord,
-        home,
-        details.test,
-        status=_health(details.test),
-        most_common_failures=_common(details.test.failures),
-        failure_rate_last_7d=week,
-        failure_rate_last_24h=day,
-        ci_seconds_lost_last_7d=details.test.case.cost_ms // 1000,
-        quarantine_override=details.override,
-        quarantine_expires_at=details.expires_at,
-        first_seen_at=details.first_seen_at,
-        last_run_at=details.last_run_at,
-        last_failed_at=details.test.case.last_failed_at,
+        addresses,
+        case,
+        **_rates(case),
+        status=_health(case),
+        ci_seconds_lost_last_7d=case.cost_ms // 1000,
+        most_common_failures=_common(case),
+        quarantine_override=case.override,
+        quarantine_expires_at=case.expires_at,
+        first_seen_at=case.first_run_at,
+        last_run_at=last_run_at,
     )
     return answers.TestFound(test=test)
 
@@ -143,8 +142,8 @@ async def get_details(call: Call, asked: models.GetTestDetails) -> answers.TestF
 )
 async def check_quarantine(call: Call, asked: models.CheckQuarantine) -> answers.QuarantineChecked:
     """Say which of some tests are quarantined."""
-    home = await _home(call, asked)
-    checked = await checks.check(call.runtime, call.caller, home.repository, asked.asked())
+    addresses = await _addresses(call, asked)
+    checked = await checks.check(call.runtime, call.caller, addresses.repository, asked.asked())
     return answers.QuarantineChecked.of(
         checked, quarantining_enabled=checked.is_enabled, checked_at=checked.at
     )
@@ -162,8 +161,8 @@ async def check_quarantine(call: Call, asked: models.CheckQuarantine) -> answers
 )
 async def link_ticket(call: Call, asked: models.LinkTicket) -> answers.TicketLinked:
     """Link a ticket to a test, or take it away."""
-    home = await _home(call, asked)
-    linked = await tickets.link(call.runtime, home.repository, asked.request(), call.actor)
+    addresses = await _addresses(call, asked)
+    linked = await tickets.link(call.runtime, addresses.repository, asked.request(), call.actor)
     return answers.TicketLinked(test_case_id=linked.test_id, ticket=_link(linked.html_url))
 
 
@@ -178,9 +177,9 @@ async def link_ticket(call: Call, asked: models.LinkTicket) -> answers.TicketLin
 )
 async def set_override(call: Call, asked: models.SetQuarantineOverride) -> answers.OverrideSet:
     """Decide on the quarantine of a test."""
-    home = await _home(call, asked)
+    addresses = await _addresses(call, asked)
     return answers.OverrideSet.of(
-        await overrides.put(call.runtime, home.repository, asked.request(), call.actor)
+        await overrides.put(call.runtime, addresses.repository, asked.request(), call.actor)
     )
 
 
@@ -195,16 +194,16 @@ async def set_override(call: Call, asked: models.SetQuarantineOverride) -> answe
 )
 async def flag(call: Call, asked: models.FlagTest) -> answers.TestFlagged:
     """Say that a test is flaky, broken or healthy, whatever its results say."""
-    home = await _home(call, asked)
-    test = await flags.put(call.runtime, home.repository, asked.request(), call.actor)
-    return answers.TestFlagged(test=record(home, test))
+    addresses = await _addresses(call, asked)
+    test = await flags.put(call.runtime, addresses.repository, asked.request(), call.actor)
+    return answers.TestFlagged(test=record(addresses, test))
 
 
 @read("flaky-tests/get-settings", models.GetTestSettings, answers.TestSettingsShown, ORG)
 async def get_settings(call: Call, asked: models.GetTestSettings) -> answers.TestSettingsShown:
     """Return the test settings of a repository."""
-    home = await _home(call, asked)
-    return answers.TestSettingsShown.of(await settings.read(call.runtime, home.repository))
+    addresses = await _addresses(call, asked)
+    return answers.TestSettingsShown.of(await settings.read(call.runtime, addresses.repository))
 
 
 @write(
@@ -219,86 +218,87 @@ async def update_settings(
     call: Call, asked: models.UpdateTestSettings
 ) -> answers.TestSettingsShown:
     """Change test settings of a repository; what is not sent stays."""
-    home = await _home(call, asked)
+    addresses = await _addresses(call, asked)
     return answers.TestSettingsShown.of(
-        await settings.update(call.runtime, home.repository, asked.changes(), call.actor)
+        await settings.update(call.runtime, addresses.repository, asked.changes(), call.actor)
     )
 
 
-async def _home(call: Call, asked: models.AboutTests | models.LinkTicket) -> RepositoryAddresses:
+async def _addresses(
+    call: Call, asked: models.AboutTests | models.LinkTicket
+) -> RepositoryAddresses:
     ref, slug = asked.repo.ref, asked.org_url_slug
-    return await records.find_home(call.runtime, call.caller, ref, slug)
+    return await records.find_addresses(call.runtime, call.caller, ref, slug)
 
 
-def record(home: RepositoryAddresses, test: ShownTest) -> answers.TestRecord:
+def record(addresses: RepositoryAddresses, case: TestAmongOthers) -> answers.TestRecord:
     """Return a test with its health."""
-    return _shown(answers.TestRecord, home, test, status=_health(test))
+    return _record(answers.TestRecord, addresses, case, status=_health(case))
 
 
-def _health(test: ShownTest) -> answers.HealthShown:
-    status = test.case.status
-    return answers.HealthShown(value=status, reason=test.reason, timestamp=test.case.since)
+def _health(case: TestAmongOthers) -> answers.HealthShown:
+    return answers.HealthShown(value=case.status, reason=case.reason, timestamp=case.since)
 
 
-def _listed(home: RepositoryAddresses, test: ShownTest) -> answers.ListedTestRecord:
-    week, day = test.rates or (0.0, 0.0)
-    return _shown(
+def _listed(addresses: RepositoryAddresses, case: TestAmongOthers) -> answers.ListedTestRecord:
+    return _record(
         answers.ListedTestRecord,
-        home,
-        test,
-        status=_health(test),
-        failure_rate_last_7d=week,
-        failure_rate_last_24h=day,
-        ci_seconds_lost_last_7d=test.case.cost_ms // 1000,
-        last_failed_at=test.case.last_failed_at,
+        addresses,
+        case,
+        **_rates(case),
+        status=_health(case),
+        ci_seconds_lost_last_7d=case.cost_ms // 1000,
     )
 
 
-def _failing(home: RepositoryAddresses, row: FailingTest) -> answers.FailingTestRecord:
-    status = answers.StatusShown(reason=row.test.reason, timestamp=row.test.case.since)
-    return _shown(
+def _failing(addresses: RepositoryAddresses, case: TestAmongOthers) -> answers.FailingTestRecord:
+    status = answers.StatusShown(reason=case.reason, timestamp=case.since)
+    return _record(
         answers.FailingTestRecord,
-        home,
-        row.test,
+        addresses,
+        case,
+        **_rates(case),
         status=status,
-        most_common_failures=_common(row.failures),
-        failure_rate_last_7d=row.rates.week,
-        failure_rate_last_24h=row.rates.day,
+        most_common_failures=_common(case),
     )
 
 
-def _shown(kind: type[Shown], home: RepositoryAddresses, test: ShownTest, **more: object) -> Shown:
+def _record(
+    kind: type[Shown], addresses: RepositoryAddresses, case: TestAmongOthers, **more: object
+) -> Shown:
     """Return a record of this kind; empty texts are left out."""
-    case = test.case
     return kind.of(
         case,
-        repository=LinkShown(html_url=home.html_url),
-        html_url=home.address_of(case.id),
+        repository=LinkShown(html_url=addresses.html_url),
+        html_url=addresses.address_of(case.id),
         file_path=case.file or None,
         parent=case.parent or None,
         classname=case.classname or None,
         codeowners=case.owners,
         pull_requests_impacted_last_7d=case.impact,
-        quarantined=test.quarantined,
         ticket=_link(case.ticket or None),
         **more,
     )
 
 
-def _common(failures: CommonFailures) -> list[answers.CommonFailureShown]:
+def _rates(case: TestAmongOthers) -> dict[str, object]:
+    week, day = case.rates or (0.0, 0.0)
+    return {"failure_rate_last_7d": week, "failure_rate_last_24h": day}
+
+
+def _common(case: TestAmongOthers) -> list[answers.CommonFailureShown]:
     return [
         answers.CommonFailureShown(
             summary=each.headline[:SUMMARY_MAX],
             occurrence_count=each.count,
             last_occurrence=each.last_at,
         )
-        for each in failures
+        for each in case.failures
     ]
 
 
-def _quarantined(home: RepositoryAddresses, row: Quarantined) -> answers.QuarantinedTest:
-    case = row.test.case
-    is_by_override = row.setting.value == case.override.value
+def _quarantined(addresses: RepositoryAddresses, case: TestAmongOthers) -> answers.QuarantinedTest:
+    is_by_override = case.setting == case.override.value
     return answers.QuarantinedTest.of(
         case,
         test_case_id=case.id,
@@ -306,12 +306,12 @@ def _quarantined(home: RepositoryAddresses, row: Quarantined) -> answers.Quarant
         file=case.file or None,
         classname=case.classname or None,
         codeowners=case.owners,
-        quarantine_setting=row.setting.value,
-        quarantined_at=row.since,
+        quarantine_setting=case.setting,
+        quarantined_at=case.quarantined_since,
         status_last_updated_at=case.since,
         expires_at=case.expires_at if is_by_override else None,
-        reason=case.override_reason if is_by_override else row.test.reason,
-        html_url=home.address_of(case.id),
+        reason=case.override_reason if is_by_override else case.reason,
+        html_url=addresses.address_of(case.id),
     )
 
 

@@ -5,23 +5,27 @@ from service.http.rates import RateClass
 from service.http.route import VERSIONED, Posted, Route, read, write
 from service.testhealth.api import upload_form
 from service.testhealth.api.models import uploads as models
-from service.testhealth.api.models.answers.uploads import UploadDeleted, UploadTaken
+from service.testhealth.api.models.answers.uploads import FileShown, UploadDeleted, UploadTaken
 from service.testhealth.api.upload_form import Upload
-from service.testhealth.operations import records, remove, take_in
+from service.testhealth.operations import ingest, records, remove
+from service.testhealth.operations.upload_values import UploadAnswer
 from service.vocabulary import Role
 
 
 async def receive(call: Call, upload: Upload) -> UploadTaken:
     """Take test reports in, and say which failures count."""
     asked = upload.asked
-    addresses = await records.find_home(
+    addresses = await records.find_addresses(
         call.runtime, call.caller, asked.repo.ref, asked.org_url_slug
     )
     meta = upload.meta()
     home = addresses.repository
-    return UploadTaken.of(
-        await take_in.receive(call.runtime, call.caller, home, meta, upload.files)
-    )
+    return _taken(await ingest.ingest_files(call.runtime, call.caller, home, meta, upload.files))
+
+
+def _taken(answer: UploadAnswer) -> UploadTaken:
+    files = [FileShown.of(each, error=each.fault) for each in answer.files]
+    return UploadTaken.of(answer, files=files)
 
 
 @read(
@@ -34,13 +38,11 @@ async def receive(call: Call, upload: Upload) -> UploadTaken:
 )
 async def get(call: Call, asked: models.GetUpload) -> UploadTaken:
     """Return the answer to an upload again."""
-    addresses = await records.find_home(
+    addresses = await records.find_addresses(
         call.runtime, call.caller, asked.repo.ref, asked.org_url_slug
     )
     upload_id = asked.upload_id.lower()
-    return UploadTaken.of(
-        await take_in.upload_answer(call.runtime, addresses.repository, upload_id)
-    )
+    return _taken(await ingest.upload_answer(call.runtime, addresses.repository, upload_id))
 
 
 @write(
@@ -53,7 +55,7 @@ async def get(call: Call, asked: models.GetUpload) -> UploadTaken:
 )
 async def delete(call: Call, asked: models.DeleteUpload) -> UploadDeleted:
     """Delete an upload; its tests are judged without it."""
-    addresses = await records.find_home(
+    addresses = await records.find_addresses(
         call.runtime, call.caller, asked.repo.ref, asked.org_url_slug
     )
     upload_id = asked.upload_id.lower()

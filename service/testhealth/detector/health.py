@@ -140,7 +140,8 @@ def settled_at(health: Health, at: datetime, before: Settled | None = None) -> S
         for each in health.broken
         if each.since < at and (each.until is None or each.until > at)
     }
-    return spans.settled_at(health.fold, at, broken, before)
+    triples = tuple((branch, job, since) for (branch, job), since in sorted(broken.items()))
+    return spans.settled_at(health.fold, at, triples, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ def _results(evidence: Evidence) -> Results:
 
 
 def _broken(evidence: Evidence, clock: datetime) -> tuple[BrokenSpan, ...]:
-    settled = evidence.settled.broken if evidence.settled else _NONE_BROKEN
+    settled = evidence.settled.broken_since if evidence.settled else _NONE_BROKEN
     able = [track for track in evidence.tracks if series.may_be_broken(track, settled)]
     if not able:
         return ()
@@ -298,7 +299,7 @@ def _numbers(measure: Measure | None, threshold: float) -> Numbers:
         a=measure.a,
         b=measure.b,
         noise=measure.noise,
-        score=score.shown(measure.log_score),
+        score=score.shown_score(measure.log_score),
         threshold=threshold,
         groups=tuple(groups)[:GROUPS_MAX],
     )

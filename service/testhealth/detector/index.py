@@ -144,7 +144,8 @@ class EvidenceIndex:
         """Add the facts that are not in uploads."""
         complete = replace(evidence, flags=facts.flags, settled=facts.settled)
         if facts.settled is not None and facts.settled.broken:
-            begun = tuple(_begun(track, facts.settled.broken) for track in evidence.tracks)
+            broken = facts.settled.broken_since
+            begun = tuple(_begun(track, broken) for track in evidence.tracks)
             complete = replace(complete, tracks=begun)
         if self.earlier is None or facts.first_run is None or facts.first_run > evidence.first_run:
             return complete
@@ -210,7 +211,7 @@ class EvidenceIndex:
         days = range(day - noise.DAYS, day)
         passing = sum(self.evidence.passing_by_day.get(each, 0) for each in days)
         verdicts = sum(self.evidence.verdicts_by_day.get(each, 0) for each in days)
-        return noise.of(passing, verdicts, self._tallies(days))
+        return noise.measure(passing, verdicts, self._tallies(days))
 
     def _tallies(self, days: range) -> Iterator[tuple[Tally, Tally]]:
         for no, events in self.evidence.events.items():

@@ -105,7 +105,7 @@ class IndexedEvidence:
 
     def passes_within(self, no: int, days: range) -> int:
         """Return in how many uploads of these days a test passed."""
-        by_day = self._passes.of(self.uploads.bits[no])
+        by_day = self._passes.by_day(self.uploads.bits[no])
         return sum(by_day.get(day, 0) for day in days)
 
     def verdicts_within(self, no: int, days: range) -> int:
@@ -133,7 +133,9 @@ class IndexedEvidence:
         times = {day: self._times_on(day, bit, earlier.get(day)) for day in days}
         if times:
             self._times[no] = times
-        return Passes(self._passes.of(bit), {day: on_day.times for day, on_day in times.items()})
+        return Passes(
+            self._passes.by_day(bit), {day: on_day.times for day, on_day in times.items()}
+        )
 
     def _times_on(self, day: int, bit: int, earlier: "_Times | None") -> "_Times":
         """Return when a test passed on a day; unchanged days are not searched again."""

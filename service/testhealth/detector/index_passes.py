@@ -55,7 +55,7 @@ class DailyPasses:
         """A number that is another whenever the day's counts are; 0: it has none."""
         return self._changed.get(day, 0)
 
-    def of(self, bit: int) -> Mapping[int, int]:
+    def by_day(self, bit: int) -> Mapping[int, int]:
         """Day → in how many uploads a test passed; days without any are left out."""
         since, counted = self._counted.get(bit, (0, _NONE))
         if since == self._changes:

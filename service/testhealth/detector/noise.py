@@ -21,7 +21,7 @@ _ROUNDS = 3
 _FLAKY_FROM = log(score.THRESHOLDS["normal"])
 
 
-def of(passing: int, verdicts: int, tests: Iterable[tuple[Tally, Tally]]) -> Noise:
+def measure(passing: int, verdicts: int, tests: Iterable[tuple[Tally, Tally]]) -> Noise:
     """The noise that 28 days show; FLOOR without any.
 
     `passing`: passing results of all tests; `verdicts`: tests run, summed over the points of all

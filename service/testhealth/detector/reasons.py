@@ -145,7 +145,7 @@ def _jobs(events: Sequence[Event]) -> str:
 
 def _fit(measure: Measure) -> str:
     """Rounded down, so that what is shown never reaches a limit that was not reached."""
-    value = floor(score.shown(measure.log_score))
+    value = floor(score.shown_score(measure.log_score))
     if value < 2:
         return "fits a healthy test as well as a flaky one"
     times = f"{value:,}" if value <= _SCORE_SHOWN_MAX else f"over {_SCORE_SHOWN_MAX:,}"

@@ -49,7 +49,7 @@ def log_score(a: Tally, b: Tally, noise: Noise) -> float:
     return log_ratio(a, noise.a) + log_ratio(b, noise.b)
 
 
-def shown(log_of_score: float) -> float:
+def shown_score(log_of_score: float) -> float:
     """S itself, at most SCORE_MAX."""
     return min(SCORE_MAX, exp(min(log_of_score, log(SCORE_MAX) + 1)))
 

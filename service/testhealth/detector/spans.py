@@ -49,13 +49,18 @@ class Settled:
 
     The fold needs the evidence from 29 days before `at` on: an event that holds a span open at
     `at` is at most 15 days older, and its own window 13 more. `since`: a span was open since;
-    `epoch`: the end of the last one; `broken`: by branch and job key, since when the test was.
+    `epoch`: the end of the last one; `broken`: branch, job key, and since when the test was.
     """
 
     at: datetime
-    since: datetime | None
-    epoch: datetime | None
-    broken: Mapping[tuple[str, str], datetime]
+    since: datetime | None = None
+    epoch: datetime | None = None
+    broken: tuple[tuple[str, str, datetime], ...] = ()
+
+    @property
+    def broken_since(self) -> Mapping[tuple[str, str], datetime]:
+        """Branch and job key → since when the test was broken there."""
+        return {(branch, job): since for branch, job, since in self.broken}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,7 @@ def fold(
 def settled_at(
     fold: Fold,
     at: datetime,
-    broken: Mapping[tuple[str, str], datetime],
+    broken: tuple[tuple[str, str, datetime], ...],
     before: Settled | None = None,
 ) -> Settled:
     """Return what a fold of less evidence must know of this one; `before`: what this one knew."""

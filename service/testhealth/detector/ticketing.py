@@ -83,7 +83,7 @@ def opening(now: datetime, asked_lately: int) -> Opening:
     return Opening(now - OPEN_AFTER, OPEN_IMPACT, max(0, NEW_MAX - asked_lately))
 
 
-def asked(no: int, status: Health, now: datetime) -> TicketIssue:
+def new_issue(no: int, status: Health, now: datetime) -> TicketIssue:
     """An issue that is to be made."""
     return TicketIssue(no, now, status, look_at=now + LOOK_EVERY)
 

@@ -12,11 +12,11 @@ from service.database.paging import CountedPage, PageSelection
 from service.runtime import Runtime
 from service.testhealth.filters import TestFilter
 from service.testhealth.operations import records, settled_tests
-from service.testhealth.operations.records import Home, ShownTest
+from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.reports.results import Outcome
-from service.testhealth.store import all_tests, figures, history, listings
+from service.testhealth.store import all_tests, figures, history
 from service.testhealth.store import runs as test_runs
-from service.testhealth.store.all_tests import AllTests, Harm, QuarantineRule
+from service.testhealth.store.all_tests import AllTests, CostOfTests, QuarantineRule
 from service.testhealth.store.history import CaseDay
 from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.runs import CaseRun
@@ -31,15 +31,15 @@ RUNS_MAX = 60
 
 async def listed(
     runtime: Runtime, repository: RepositoryRecord, wanted: TestFilter, selection: PageSelection
-) -> CountedPage[ShownTest]:
+) -> CountedPage[ListedCase]:
     """Return the tests that pass a filter with their rates, those first that hit most.
 
     Raises Malformed(invalid_page_token, page_token_expired).
     """
     find = _listing(runtime, repository, wanted, selection)
 
-    def read(session: Tx) -> CountedPage[ShownTest]:
-        return find(session, records.home_of(session, runtime, repository, runtime.clock.now()))
+    def read(session: Tx) -> CountedPage[ListedCase]:
+        return find(session, records.context_of(session, runtime, repository, runtime.clock.now()))
 
     return await runtime.store.read(read)
 
@@ -53,9 +53,9 @@ class TestsInDetail:
 
     __test__ = False
 
-    page: CountedPage[ShownTest]
+    page: CountedPage[ListedCase]
     runs: Mapping[int, str]
-    harm: Harm
+    costs: CostOfTests
     owners: Sequence[str]
 
 
@@ -67,14 +67,14 @@ async def in_detail(
 
     def read(session: Tx) -> TestsInDetail:
         here = repository.id
-        home = records.home_of(session, runtime, repository, runtime.clock.now())
-        found = find(session, home)
-        nos = [test.case.no for test in found.rows]
-        runs = test_runs.newest(session, home.sets, here, nos, RUNS_MAX)
+        context = records.context_of(session, runtime, repository, runtime.clock.now())
+        found = find(session, context)
+        nos = [test.no for test in found.rows]
+        runs = test_runs.newest(session, context.sets, here, nos, RUNS_MAX)
         return TestsInDetail(
             found,
             {no: letters_of(case_runs) for no, case_runs in runs.items()},
-            all_tests.harm(session, here, home.now),
+            all_tests.cost_of_tests(session, here, context.now),
             all_tests.owners(session, here),
         )
 
@@ -143,22 +143,22 @@ async def changes(
 
 def _listing(
     runtime: Runtime, repository: RepositoryRecord, wanted: TestFilter, selection: PageSelection
-) -> Callable[[Tx, Home], CountedPage[ShownTest]]:
+) -> Callable[[Tx, RepositoryContext], CountedPage[ListedCase]]:
     listing = settled_tests.listing("flaky-tests/list-tests", repository, *wanted.words())
     place = paging.place_of(runtime, listing, selection)
 
-    def find(session: Tx, home: Home) -> CountedPage[ShownTest]:
-        tests = AllTests(repository.id, wanted, _rule(home), place.now).narrowed(session)
+    def find(session: Tx, context: RepositoryContext) -> CountedPage[ListedCase]:
+        tests = AllTests(repository.id, wanted, _rule(context), place.now).narrowed(session)
         page = settled_tests.cut(session, tests, place)
-        rates = figures.rates(session, home.sets, repository.id, page.rows, place.now)
-        shown = records.shown(session, home, listings.records(session, repository.id, page.rows))
-        return page.with_rows([test._replace(rates=rates[test.case.no]) for test in shown])
+        rates = figures.rates(session, context.sets, repository.id, page.rows, place.now)
+        tests_of_page = records.described(session, context, page.rows)
+        return page.with_rows([test._replace(rates=rates[test.no]) for test in tests_of_page])
 
     return find
 
 
-def _rule(home: Home) -> QuarantineRule:
-    settings = home.settings
+def _rule(context: RepositoryContext) -> QuarantineRule:
+    settings = context.settings
     statuses = settings.auto_quarantine_statuses if settings.auto_quarantine_enabled else ()
     return QuarantineRule(settings.quarantine_enabled, tuple(statuses))
 
@@ -176,11 +176,11 @@ async def history_of(runtime: Runtime, repository: RepositoryRecord, test_id: st
     now = runtime.clock.now()
 
     def find(session: Tx) -> History:
-        home = records.home_of(session, runtime, repository, now)
+        context = records.context_of(session, runtime, repository, now)
         case = records.find_case(session, repository, test_id)
         here = repository.id
-        runs = test_runs.newest(session, home.sets, here, [case.no], RUNS_MAX)
-        days = history.days_of(session, home.sets, here, case.no, now)
+        runs = test_runs.newest(session, context.sets, here, [case.no], RUNS_MAX)
+        days = history.days_of(session, context.sets, here, case.no, now)
         return History(case.id, days, tuple(runs[case.no]))
 
     return await runtime.store.read(find)

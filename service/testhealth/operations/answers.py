@@ -9,17 +9,14 @@ from service.database.database import Tx
 from service.runtime import Runtime
 from service.testhealth.detector import history
 from service.testhealth.operations import checks, records
-from service.testhealth.operations.records import Home
+from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.operations.upload_values import (
     AnsweredFailure,
-    AnsweredFile,
-    ReadFile,
     UploadAnswer,
     Verdict,
 )
 from service.testhealth.reports import failures, identity
-from service.testhealth.reports.duplicates import Result
-from service.testhealth.reports.results import Counts, Fault, FileStatus, Outcome
+from service.testhealth.reports.results import CaseResult, Counts, FileStatus, Outcome, ReportFile
 from service.testhealth.settings import TestSettings
 from service.testhealth.store import listings, quarantine
 from service.testhealth.store import states as test_states
@@ -34,13 +31,8 @@ FAILURES_MAX = 1000
 """Failures in one answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failing:
-    """A test that failed in an upload; `no` None: it is new."""
-
-    test_id: str
-    no: int | None
-    result: Result
+Failing = tuple[str, int | None, CaseResult]
+"""The id of a test that failed in an upload, its number, None if it is new, and its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +57,7 @@ def answer_of(upload: Upload, said: Answered, counts: Counts, html_url: str | No
         dry_run=html_url is None,
         trusted=upload.is_eligible,
         counts=counts,
-        files=tuple(map(_answered, upload.files)),
+        files=upload.files,
         failures=said.shown,
         failures_truncated=said.failed > len(said.shown),
         quarantined_failures=quarantined,
@@ -114,36 +106,26 @@ def verdict_of(
     return Verdict(code, code == 0, f"{said}: exit code {code}.")
 
 
-def _answered(file: StoredFile) -> AnsweredFile:
-    fault = None if file.error is None else Fault(file.error, file.line, file.column)
-    return AnsweredFile(file.name, file.format, file.status, file.tests, fault)
-
-
-def stored_files(files: Iterable[ReadFile]) -> tuple[StoredFile, ...]:
+def stored_files(files: Iterable[ReportFile]) -> tuple[StoredFile, ...]:
     """Return how each file was read, as it is stored."""
     return tuple(
         StoredFile(
             name=each.name,
-            format=each.report.format,
-            status=each.report.status,
-            tests=len(each.report.cases),
-            error=each.report.fault.message if each.report.fault else None,
-            line=each.report.fault.line if each.report.fault else None,
-            column=each.report.fault.column if each.report.fault else None,
+            format=each.format,
+            status=each.status,
+            tests=len(each.cases),
+            error=each.fault.message if each.fault else None,
+            line=each.fault.line if each.fault else None,
+            column=each.fault.column if each.fault else None,
             sha256=each.sha256,
         )
         for each in files
     )
 
 
-def failing_in(results: Mapping[str, Result], numbers: Mapping[str, int]) -> list[Failing]:
-    """Return results of tests that failed, with the tests' numbers."""
-    return [Failing(test_id, numbers.get(test_id), result) for test_id, result in results.items()]
-
-
 def answered(
     session: Tx,
-    home: Home,
+    context: RepositoryContext,
     failing: Sequence[Failing],
     variant: str,
     started_at: datetime | None,
@@ -154,43 +136,45 @@ def answered(
     columns are read only of the failures that are shown: an upload may have 100,000.
     """
     if started_at is not None:
-        home = replace(home, now=started_at, settings=_switched_at(session, home, started_at))
-    nos = [each.no for each in failing if each.no is not None]
-    listed = _listed(session, home, _marked(session, home, nos), started_at)
+        context = replace(
+            context, now=started_at, settings=_switched_at(session, context, started_at)
+        )
+    nos = [no for _, no, _ in failing if no is not None]
+    listed = _listed(session, context, _marked(session, context, nos), started_at)
     quarantined = frozenset(
-        no for no, case in listed.items() if records.setting_of(home, case) is not None
+        no for no, case in listed.items() if records.setting_of(context, case) is not None
     )
-    shown = sorted(failing, key=lambda each: each.no in quarantined)[:FAILURES_MAX]
-    others = [each.no for each in shown if each.no is not None and each.no not in listed]
-    listed |= _listed(session, home, others, started_at)
-    answered_failures = tuple(_failure(home, each, listed, variant) for each in shown)
+    shown = sorted(failing, key=lambda each: each[1] in quarantined)[:FAILURES_MAX]
+    others = [no for _, no, _ in shown if no is not None and no not in listed]
+    listed |= _listed(session, context, others, started_at)
+    answered_failures = tuple(_failure(context, each, listed, variant) for each in shown)
     return Answered(answered_failures, len(failing), quarantined)
 
 
-def _marked(session: Tx, home: Home, nos: Sequence[int]) -> list[int]:
+def _marked(session: Tx, context: RepositoryContext, nos: Sequence[int]) -> list[int]:
     """Return those of the tests that may be quarantined."""
-    if not home.settings.quarantine_enabled:
+    if not context.settings.quarantine_enabled:
         return []
-    here = home.repository.id
+    here = context.repository.id
     parts = (nos[start : start + ASKED_AT_ONCE] for start in range(0, len(nos), ASKED_AT_ONCE))
     return [no for some in parts for no in listings.marked(session, here, some)]
 
 
 def _listed(
-    session: Tx, home: Home, nos: Sequence[int], at: datetime | None = None
+    session: Tx, context: RepositoryContext, nos: Sequence[int], at: datetime | None = None
 ) -> dict[int, ListedCase]:
     """Return the tests by number; `at`: as they were known to be then."""
     listed: dict[int, ListedCase] = {}
     for start in range(0, len(nos), ASKED_AT_ONCE):
         some = nos[start : start + ASKED_AT_ONCE]
-        cases = listings.records(session, home.repository.id, some)
+        cases = listings.listed_cases(session, context.repository.id, some)
         listed |= {case.no: case for case in cases}
-    return listed if at is None else _as_of(session, home, listed, at)
+    return listed if at is None else _as_of(session, context, listed, at)
 
 
-def _switched_at(session: Tx, home: Home, at: datetime) -> TestSettings:
+def _switched_at(session: Tx, context: RepositoryContext, at: datetime) -> TestSettings:
     """Return the settings, with switches off that were switched on since."""
-    since, now = quarantine.since_of(session, home.repository.id), home.settings
+    since, now = quarantine.since_of(session, context.repository.id), context.settings
     return replace(
         now,
         quarantine_enabled=now.quarantine_enabled and _was_on(since.quarantine_since, at),
@@ -203,10 +187,10 @@ def _was_on(since: datetime | None, at: datetime) -> bool:
 
 
 def _as_of(
-    session: Tx, home: Home, listed: Mapping[int, ListedCase], at: datetime
+    session: Tx, context: RepositoryContext, listed: Mapping[int, ListedCase], at: datetime
 ) -> dict[int, ListedCase]:
     """Return the tests as they were known to be at an instant, whatever became known since."""
-    here = home.repository.id
+    here = context.repository.id
     written = test_states.histories_of(session, here, listed)
     overrides = quarantine.override_histories(session, here, listed)
     then: dict[int, ListedCase] = {}
@@ -230,13 +214,13 @@ def status_at(written: Sequence[StateChange], at: datetime) -> Health:
 
 
 def _failure(
-    home: Home, failing: Failing, listed: Mapping[int, ListedCase], variant: str
+    context: RepositoryContext, failing: Failing, listed: Mapping[int, ListedCase], variant: str
 ) -> AnsweredFailure:
-    case = None if failing.no is None else listed.get(failing.no)
-    checked = None if case is None else checks.checked(home, case)
-    reported = failing.result.case
+    test_id, no, reported = failing
+    case = None if no is None else listed.get(no)
+    checked = None if case is None else checks.checked(context, case)
     return AnsweredFailure(
-        test_id=failing.test_id if case is None else case.id,
+        test_id=test_id if case is None else case.id,
         name=reported.name[:TEXT_MAX],
         parent=reported.parent[:TEXT_MAX],
         classname=reported.classname[:TEXT_MAX],
@@ -245,29 +229,35 @@ def _failure(
         status=Health.HEALTHY if case is None else case.status,
         quarantined=checked is not None and checked.quarantined,
         quarantine_reason=None if checked is None else checked.reason,
-        summary=_summary(failing.result),
+        summary=_summary(reported),
     )
 
 
-def _summary(result: Result) -> str:
+def _summary(result: CaseResult) -> str:
     failed = [each for each in result.attempts if each.outcome is Outcome.FAILED]
     return failures.summary_of(failures.headline_of(failed[-1])) if failed else ""
 
 
 def answer_again(
-    session: Tx, runtime: Runtime, home: Home, upload: Upload, attempts: Sequence[StoredAttempt]
+    session: Tx,
+    runtime: Runtime,
+    context: RepositoryContext,
+    upload: Upload,
+    attempts: Sequence[StoredAttempt],
 ) -> UploadAnswer:
     """Return the answer to an earlier upload."""
-    address = page_addresses.upload(runtime.options, home.repository.ref, upload.id)
-    failing = _failures_of(session, home, attempts)
+    address = page_addresses.upload(runtime.options, context.repository.ref, upload.id)
+    failing = _failures_of(session, context, attempts)
     return answer_of(upload, failing, Counts(**upload.counts), address)
 
 
-def _failures_of(session: Tx, home: Home, attempts: Sequence[StoredAttempt]) -> Answered:
+def _failures_of(
+    session: Tx, context: RepositoryContext, attempts: Sequence[StoredAttempt]
+) -> Answered:
     """Return the failures of an earlier upload, quarantined as they were then."""
     last = {each.no: each for each in attempts if each.outcome is not Outcome.SKIPPED}
     failed = {no: each for no, each in last.items() if each.outcome is Outcome.FAILED}
-    listed = _listed(session, home, sorted(failed))
+    listed = _listed(session, context, sorted(failed))
     answered_failures = [
         AnsweredFailure(
             test_id=case.id,
@@ -278,7 +268,7 @@ def _failures_of(session: Tx, home: Home, attempts: Sequence[StoredAttempt]) -> 
             variant=case.variant,
             status=case.status,
             quarantined=failed[no].is_quarantined,
-            quarantine_reason=checks.checked(home, case).reason
+            quarantine_reason=checks.checked(context, case).reason
             if failed[no].is_quarantined
             else None,
             summary=failures.summary_of(failed[no].headline or ""),

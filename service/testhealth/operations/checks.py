@@ -11,7 +11,7 @@ from service.runtime import Runtime
 from service.testhealth.detector import quarantine
 from service.testhealth.detector.quarantine import QuarantineSetting
 from service.testhealth.operations import records
-from service.testhealth.operations.records import Home
+from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.reports import identity
 from service.testhealth.reports.identity import CaseKey, RepositoryKey
 from service.testhealth.store import cases, listings
@@ -59,18 +59,18 @@ async def check(
     present = key_of(caller.org_slug, repository.ref)
 
     def read(session: Tx) -> Checked:
-        home = records.home_of(session, runtime, repository, now)
+        context = records.context_of(session, runtime, repository, now)
         names = names_of(session, repository, present)
-        meant = [_ids_of(each, names, home) for each in asked]
+        meant = [_ids_of(each, names, context) for each in asked]
         by_id = cases.by_ids(session, repository.id, [each for ids in meant for each in ids])
         matches = [next((by_id[each] for each in ids if each in by_id), None) for ids in meant]
-        nos = sorted({case.no for case in matches if case is not None})
-        listed = {each.no: each for each in listings.records(session, repository.id, nos)}
+        nos = sorted({no for no in matches if no is not None})
+        listed = {each.no: each for each in listings.listed_cases(session, repository.id, nos)}
         tests = tuple(
-            CheckedTest(ids[0]) if case is None else checked(home, listed[case.no])
-            for ids, case in zip(meant, matches, strict=True)
+            CheckedTest(ids[0]) if no is None else checked(context, listed[no])
+            for ids, no in zip(meant, matches, strict=True)
         )
-        return Checked(home.settings.quarantine_enabled, now, tests)
+        return Checked(context.settings.quarantine_enabled, now, tests)
 
     return await runtime.store.read(read)
 
@@ -88,7 +88,9 @@ def names_of(
     return (present, *(name for name in reversed(stored) if name != present))
 
 
-def _ids_of(asked: AskedTest, names: Sequence[RepositoryKey], home: Home) -> list[str]:
+def _ids_of(
+    asked: AskedTest, names: Sequence[RepositoryKey], context: RepositoryContext
+) -> list[str]:
     """The ids that the test may have."""
     if asked.test_id is not None:
         return [asked.test_id]
@@ -96,14 +98,14 @@ def _ids_of(asked: AskedTest, names: Sequence[RepositoryKey], home: Home) -> lis
         file=identity.normalized_file(asked.file),
         classname=asked.classname,
         parent=asked.parent,
-        name=identity.masked_name(asked.name, home.settings.name_masks),
+        name=identity.masked_name(asked.name, context.settings.name_masks),
     )
     return [str(identity.id_of(name, key, asked.variant)) for name in names]
 
 
-def checked(home: Home, case: ListedCase) -> CheckedTest:
+def checked(context: RepositoryContext, case: ListedCase) -> CheckedTest:
     """Return whether a known test is quarantined, and why."""
-    setting = records.setting_of(home, case)
+    setting = records.setting_of(context, case)
     if setting is None:
         return CheckedTest(case.id, known=True)
     if setting is QuarantineSetting.ALWAYS_QUARANTINE:

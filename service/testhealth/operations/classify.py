@@ -394,7 +394,7 @@ async def _is_off_branch(
 def _is_stable(session: Tx, look: Look, branch: str | None) -> bool:
     settings = quarantine.settings_of(session, look.repository.id)
     queues = look.runtime.links.of(QueueLinks)
-    return is_stable(Facts(session, queues, look.repository, settings), branch)
+    return _is_stable_branch(Facts(session, queues, look.repository, settings), branch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +421,7 @@ def classified(facts: Facts, meta: UploadMeta, source: Doubts | Collected) -> Cl
 def _of_collected(facts: Facts, source: Collected) -> Classified:
     ran = source.ran
     run = facts.tested_run(Sha(ran.head_sha), ran.head_branch)
-    stable = stable_branches(facts)
+    stable = _stable_branches(facts)
     kind = collecting.class_of(ran, stable, is_of_queue=run is not None)
     if run is not None and kind is UploadClass.QUEUE:
         tree = run.tree if run.sha == ran.head_sha and run.tree else source.tree
@@ -447,7 +447,7 @@ def _of_claimed(facts: Facts, meta: UploadMeta, doubts: Doubts) -> Classified:
         if run.sha == meta.sha and run.tree and not meta.tree_sha:
             code = f"tree:{run.tree}"
         return Classified(UploadClass.QUEUE, run.prs, code, run.created_at, warnings)
-    stable = is_stable(facts, meta.branch)
+    stable = _is_stable_branch(facts, meta.branch)
     is_of_branch = doubts.trigger is CiTrigger.HEAD and stable
     if doubts.trigger is CiTrigger.PULL_REQUEST or (prs and not is_of_branch):
         return Classified(UploadClass.PR, prs, code, warnings=warnings)
@@ -460,12 +460,12 @@ def _of_claimed(facts: Facts, meta: UploadMeta, doubts: Doubts) -> Classified:
     return Classified(UploadClass.OTHER, (), code, warnings=warnings)
 
 
-def is_stable(facts: Facts, branch: str | None) -> bool:
-    """Return whether the branch's results describe every test (`stable_branches`)."""
-    return branch is not None and globs.any_matches(stable_branches(facts), branch)
+def _is_stable_branch(facts: Facts, branch: str | None) -> bool:
+    """Return whether the branch's results describe every test (`_stable_branches`)."""
+    return branch is not None and globs.any_matches(_stable_branches(facts), branch)
 
 
-def stable_branches(facts: Facts) -> tuple[str, ...]:
+def _stable_branches(facts: Facts) -> tuple[str, ...]:
     """Return globs of the branches whose results describe every test."""
     if facts.settings.stable_branches is not None:
         return facts.settings.stable_branches

@@ -178,7 +178,7 @@ async def _store(
         some = page[first : first + CASES_AT_ONCE]
         changed = {case.no: wanted[case.no] for case in some if case.owners != wanted[case.no]}
         run = runtime.store.run
-        if not await run(code_owners.own, by.place, by.read_at, changed, some[-1].no):
+        if not await run(code_owners.assign_owners, by.place, by.read_at, changed, some[-1].no):
             return False
     return True
 

@@ -21,11 +21,11 @@ from service.provider.archives import NoArchive
 from service.provider.ci import Artifact, CiJob, CiRun, CiTrigger
 from service.provider.errors import ProviderError, Unavailable
 from service.runtime import Runtime
-from service.testhealth.operations import answers, classify, parsing, take_in
+from service.testhealth.operations import answers, classify, ingest, parsing
 from service.testhealth.operations import settings as test_settings
 from service.testhealth.operations.classify import Collected as Origin
 from service.testhealth.operations.queue_links import QueueLinks
-from service.testhealth.operations.upload_values import ReadFile, UploadMeta
+from service.testhealth.operations.upload_values import UploadMeta
 from service.testhealth.reports import collecting as decisions
 from service.testhealth.reports import results
 from service.testhealth.reports.collecting import CollectReports, Ran
@@ -114,14 +114,14 @@ async def look_for_lost(
         if awaited is None or (run.head_repo == repository.provider_id and awaited(run.head_branch))
         for attempt in range(run.attempt, max(run.attempt - ATTEMPTS_MAX, 0), -1)
     ]
-    lost = await runtime.store.read(unasked, repository.id, attempts)
+    lost = await runtime.store.read(_unasked, repository.id, attempts)
     if lost:
         await ask_for(runtime, repository, lost[:at_most])
         log.info("lost_reports", repo=repository.ref.slug, runs=len(lost))
     return min(len(lost), at_most)
 
 
-def unasked(
+def _unasked(
     session: Tx, repository_id: int, attempts: Sequence[CollectReports]
 ) -> tuple[CollectReports, ...]:
     """Those that nobody has asked for, within the time that effects are kept."""
@@ -252,19 +252,15 @@ async def _take_in(
 
     Raises Unavailable while too much else is being read, and the provider's errors.
     """
-    read: list[ReadFile] = []
+    read: list[ReportFile] = []
     try:
         async for portion in parsing.read_archive(runtime, repository, source.meta, packed):
             # What was refused before it was read has no digest, and is shown.
-            read += [
-                each for each in portion if not each.sha256 or decisions.is_report(each.report)
-            ]
-            take_in.check_size(read)
+            read += [each for each in portion if not each.sha256 or decisions.is_report(each)]
+            ingest.check_size(read)
         if not read:
             raise Invalid(NO_REPORT)
-        await take_in.take_in_collected(
-            runtime, repository, source.meta, tuple(read), source.origin
-        )
+        await ingest.ingest_artifact(runtime, repository, source.meta, tuple(read), source.origin)
     except (Invalid, Malformed) as refusal:
         kept = read or [_whole(source.artifact, refusal.detail)]
         await _keep_refused(runtime, repository, source, refusal.detail, kept)
@@ -274,17 +270,12 @@ async def _take_in(
         raise Unavailable(busy.detail, later) from busy
 
 
-def _is_shown(file: ReadFile) -> bool:
-    """Return whether a file was meant as a report, or was refused before it was read."""
-    return not file.sha256 or decisions.is_report(file.report)
-
-
 async def _keep_refused(
     runtime: Runtime,
     repository: RepositoryRecord,
     source: _Source,
     reason: str,
-    files: Sequence[ReadFile],
+    files: Sequence[ReportFile],
 ) -> None:
     """Store an upload without results, so that the artifact is not fetched again."""
     log.info("artifact_refused", repo=repository.ref.slug, artifact=source.artifact.id, why=reason)
@@ -298,7 +289,7 @@ class _Refusal:
 
     upload_id: str
     reason: str
-    files: Sequence[ReadFile]
+    files: Sequence[ReportFile]
 
 
 def _refuse(
@@ -328,7 +319,7 @@ def _refuse(
         run_attempt=meta.run_attempt,
         run_url=meta.run_url,
         machine=meta.machine,
-        counts=asdict(results.counts_of(each.report for each in refusal.files)),
+        counts=asdict(results.counts_of(refusal.files)),
         files=answers.stored_files(refusal.files),
         warnings=(refusal.reason,),
         refusal=refusal.reason,
@@ -344,7 +335,6 @@ def _digest_of(repository: RepositoryRecord, origin: Origin) -> str:
     return hashlib.sha256(f"artifact\0{repository.id}\0{origin.artifact_id}".encode()).hexdigest()
 
 
-def _whole(artifact: Artifact, reason: str) -> ReadFile:
+def _whole(artifact: Artifact, reason: str) -> ReportFile:
     """Return the archive as the one file that was refused."""
-    refused = ReportFile(None, FileStatus.REFUSED, fault=Fault(reason))
-    return ReadFile(artifact.name, "", refused)
+    return ReportFile(None, FileStatus.REFUSED, fault=Fault(reason), name=artifact.name)

@@ -5,7 +5,7 @@ first (docs/design/reports.md).
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
@@ -13,21 +13,19 @@ from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
 from service.provenance import Proof
 from service.testhealth.detector.completeness import Account
-from service.testhealth.detector.evidence import is_mass_failure
 from service.testhealth.operations import answers
 from service.testhealth.operations.classify import Classified, Collected, Doubts
 from service.testhealth.operations.identify import Identified
-from service.testhealth.operations.upload_values import ReadFile, UploadMeta
-from service.testhealth.reports import duplicates, failures
-from service.testhealth.reports.duplicates import Result, Sorted
+from service.testhealth.operations.upload_values import UploadMeta
+from service.testhealth.reports import failures
+from service.testhealth.reports.duplicates import ResultsByTest
 from service.testhealth.reports.reading import WORDS_MAX
-from service.testhealth.reports.results import Counts, FileStatus, Outcome
+from service.testhealth.reports.results import CaseResult, Counts, FileStatus, Outcome, ReportFile
 from service.testhealth.reports.uploads import LETTERS, UploadClass
 from service.testhealth.store import artifacts, bitmaps, uploads
 from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.bitmaps import PackedSet
 from service.testhealth.store.cases import Place
-from service.testhealth.store.numbers import Numbers
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import Actor
 
@@ -65,7 +63,7 @@ class Arrived:
     actor: Actor
     repository: RepositoryRecord
     meta: UploadMeta
-    files: tuple[ReadFile, ...]
+    files: tuple[ReportFile, ...]
     ran_at: datetime
     now: datetime
     source: Doubts | Collected
@@ -96,7 +94,7 @@ class Findings:
     skipped: PackedSet | None
     new_passed: Sequence[int]
     new_skipped: Sequence[int]
-    apart: Mapping[int, Result]
+    apart: Mapping[int, CaseResult]
     letters: Mapping[int, str]
     attempts: tuple[StoredAttempt, ...]
     owners: Mapping[int, tuple[str, ...]]
@@ -107,10 +105,15 @@ class Findings:
         return len(self.new_passed) + len(self.new_skipped) + len(self.apart)
 
 
-def findings_of(arrived: Arrived, results: Sorted[int], numbers: Numbers) -> Findings:
-    """Take an upload's results apart; `results` has them by the number of the test."""
+def findings_of(
+    arrived: Arrived, results: ResultsByTest[int], unrun: Set[int], unpassed: Set[int]
+) -> Findings:
+    """Take an upload's results apart; `results` has them by the number of the test.
+
+    Runs of tests in `unrun` are to be noted, passes of those in `unpassed`, too.
+    """
     passed, skipped = list(results.passed), []
-    apart: dict[int, Result] = {}
+    apart: dict[int, CaseResult] = {}
     for no, result in sorted(results.others.items()):
         if not _is_once(result):
             apart[no] = result
@@ -122,8 +125,8 @@ def findings_of(arrived: Arrived, results: Sorted[int], numbers: Numbers) -> Fin
         passed=bitmaps.packed_set(passed),
         passed_size=len(passed),
         skipped=bitmaps.packed_set(skipped),
-        new_passed=[no for no in passed if no in numbers.unrun or no in numbers.unpassed],
-        new_skipped=[no for no in skipped if no in numbers.unrun],
+        new_passed=[no for no in passed if no in unrun or no in unpassed],
+        new_skipped=[no for no in skipped if no in unrun],
         apart=apart,
         letters={
             no: "".join(LETTERS[each.outcome] for each in result.attempts)
@@ -136,7 +139,7 @@ def findings_of(arrived: Arrived, results: Sorted[int], numbers: Numbers) -> Fin
     )
 
 
-def _is_once(result: Result) -> bool:
+def _is_once(result: CaseResult) -> bool:
     """Return whether one attempt says it all, so that membership of a set is enough."""
     first = result.attempts[0].outcome
     return (
@@ -146,15 +149,17 @@ def _is_once(result: Result) -> bool:
     )
 
 
-def _owners(results: Sorted[int], named: NamedOwners | None) -> Mapping[int, tuple[str, ...]]:
+def _owners(
+    results: ResultsByTest[int], named: NamedOwners | None
+) -> Mapping[int, tuple[str, ...]]:
     """Return the number of each test → its owners; empty when the upload names none."""
     if named is None or named.trouble:
         return {}
-    cases = results.first_cases()
-    return {no: named.of_file[case.file] for no, case in cases.items()}
+    both = (results.passed.items(), results.others.items())
+    return {no: named.of_file[case.file] for tests in both for no, case in tests}
 
 
-def _attempts(arrived: Arrived, no: int, result: Result) -> Iterable[StoredAttempt]:
+def _attempts(arrived: Arrived, no: int, result: CaseResult) -> Iterable[StoredAttempt]:
     for n, attempt in enumerate(result.attempts, 1):
         failed = attempt.outcome is Outcome.FAILED
         seconds = attempt.duration_s
@@ -175,28 +180,7 @@ def _attempts(arrived: Arrived, no: int, result: Result) -> Iterable[StoredAttem
 # The upload itself.
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """The tests that failed in the end, by id, and what is odd about the results.
-
-    `warnings` are about the names of its tests.
-    """
-
-    failing: Mapping[str, Result]
-    is_mass: bool
-    warnings: tuple[str, ...]
-
-
-def sums_of(tests: Identified) -> Sums:
-    """Sum up the results."""
-    others = tests.results.others
-    failing = {each: did for each, did in others.items() if did.outcome is Outcome.FAILED}
-    muddled = duplicates.duplicates_warned(others.values())
-    warnings = tests.warnings if muddled is None else (*tests.warnings, muddled.text)
-    return Sums(failing, is_mass_failure(tests.results.ran, len(failing)), warnings)
-
-
-def upload_of(arrived: Arrived, sums: Sums, classified: Classified, kin: Kin) -> Upload:
+def upload_of(arrived: Arrived, tests: Identified, classified: Classified, kin: Kin) -> Upload:
     """Return the upload as it is stored, without its sets."""
     meta, files = arrived.meta, arrived.files
     return Upload(
@@ -220,12 +204,11 @@ def upload_of(arrived: Arrived, sums: Sums, classified: Classified, kin: Kin) ->
         command_exit_code=meta.command_exit_code or 0,
         counts=asdict(arrived.counts),
         files=answers.stored_files(files),
-        warnings=_warnings(arrived, sums, classified, kin),
+        warnings=_warnings(arrived, tests, classified, kin),
         is_eligible=classified.kind is not UploadClass.UNTRUSTED,
-        is_mass=sums.is_mass,
+        is_mass=tests.is_mass,
         is_partial=any(
-            each.report.status is not FileStatus.ACCEPTED or each.report.is_interrupted
-            for each in files
+            each.status is not FileStatus.ACCEPTED or each.is_interrupted for each in files
         ),
         account=account_of(arrived),
         position=arrived.source.position,
@@ -242,10 +225,10 @@ def account_of(arrived: Arrived) -> Account:
         session=meta.session,
         session_uploads=meta.session_uploads,
         unsent_files=meta.unsent_files,
-        is_interrupted=any(each.report.is_interrupted for each in files),
-        undelivered=sum(each.report.undelivered for each in files),
-        unread_failures=sum(each.report.unread_failures for each in files),
-        unknown_words=tuple(sorted({word for each in files for word in each.report.unknown_words}))[
+        is_interrupted=any(each.is_interrupted for each in files),
+        undelivered=sum(each.undelivered for each in files),
+        unread_failures=sum(each.unread_failures for each in files),
+        unknown_words=tuple(sorted({word for each in files for word in each.unknown_words}))[
             :WORDS_MAX
         ],
         proof=Proof.RUN if isinstance(source, Collected) else source.proof,
@@ -253,7 +236,9 @@ def account_of(arrived: Arrived) -> Account:
     )
 
 
-def _warnings(arrived: Arrived, sums: Sums, classified: Classified, kin: Kin) -> tuple[str, ...]:
+def _warnings(
+    arrived: Arrived, tests: Identified, classified: Classified, kin: Kin
+) -> tuple[str, ...]:
     """Return what a reader should know, at most 100 sentences."""
     said = list(classified.warnings)
     if arrived.meta.ran_at is not None and arrived.ran_at != arrived.meta.ran_at:
@@ -261,13 +246,13 @@ def _warnings(arrived: Arrived, sums: Sums, classified: Classified, kin: Kin) ->
     ambiguity = _ambiguity_in(kin, arrived.meta)
     if ambiguity is not None and classified.kind is not UploadClass.UNTRUSTED:
         said.append(ambiguity)
-    said += sums.warnings
+    said += tests.warnings
     if arrived.owners is not None and arrived.owners.trouble:
         said.append(arrived.owners.trouble)
     for each in arrived.files:
-        if each.report.status is not FileStatus.ACCEPTED:
-            said.append(f"{each.name} was {each.report.status.value}.")
-        said += [f"{each.name}: {warned.text}" for warned in each.report.warnings]
+        if each.status is not FileStatus.ACCEPTED:
+            said.append(f"{each.name} was {each.status.value}.")
+        said += [f"{each.name}: {warned.text}" for warned in each.warnings]
     return tuple(said[:WARNINGS_MAX])
 
 

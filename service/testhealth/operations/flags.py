@@ -13,11 +13,12 @@ from service.runtime import Runtime
 from service.testhealth.detector import health
 from service.testhealth.operations import judge, messages, records, ticket_issues
 from service.testhealth.operations.judge import RepositoryTests
-from service.testhealth.operations.records import Home, ShownTest
+from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store import listings, states
-from service.testhealth.store.cases import Case, Place
+from service.testhealth.store.cases import Place
 from service.testhealth.store.index_cache import CachedIndex
+from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.states import CaseState, ChangeKind, StateChange
 from service.vocabulary import Actor, Flag, Health
 
@@ -38,7 +39,7 @@ class FlagRequest:
 
 async def put(
     runtime: Runtime, repository: RepositoryRecord, request: FlagRequest, actor: Actor
-) -> ShownTest:
+) -> ListedCase:
     """Flag a test; return the test as it is then.
 
     Raises NotFound(test_not_found), Invalid(reason_required).
@@ -48,7 +49,9 @@ async def put(
     now = runtime.clock.now()
     row = audit_log.allowed(actor, repository.org_id, "test.flag", f"test/{request.test_id}", now)
     row = replace(row, reason=request.reason or "")
-    test, _ = await judge.alone(runtime, repository.id, _put, runtime, repository, request, row)
+    test, _ = await judge.run_serialized(
+        runtime, repository.id, _put, runtime, repository, request, row
+    )
     return test
 
 
@@ -58,28 +61,32 @@ def _put(
     repository: RepositoryRecord,
     request: FlagRequest,
     row: AuditEntry,
-) -> tuple[ShownTest, CachedIndex | None]:
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    request: FlagRequest,
+    row: AuditEntry,
+) -> tuple[ListedCase, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
-    home = records.home_of(session, runtime, repository, row.at)
+    context = records.context_of(session, runtime, repository, row.at)
     case = records.find_case(session, repository, request.test_id)
     # An upload that is judged meanwhile would write what it has read before.
     test_cases.lock(session, repository.id)
-    before, judged, kept = _state(session, home, case), None, None
+    before, judged, kept = _state(session, context, case), None, None
     if request.flag is Flag.NONE and before.flag is not Flag.NONE:
-        judged, kept = _by_evidence(RepositoryTests(session, runtime, home), case.no, row)
+        judged, kept = _by_evidence(RepositoryTests(session, runtime, context), case.no, row)
         # Judging may have written down what it concluded from evidence that is too old now.
-        before = _state(session, home, case)
+        before = _state(session, context, case)
     after = _flagged(before, request, row, judged)
     place = Place(repository.org_id, repository.id)
     states.put(session, place, after)
     changed = {"before": before.flag.value, "after": after.flag.value}
     audit.append(session, replace(row, subject=f"test/{case.id}", data=changed))
-    test = records.shown_case(session, home, case)
+    test = records.described(session, context, [case.no])[0]
     if after != before:
         states.note(session, place, _change(before, after, row))
     if after.value is not before.value:
-        messages.tell_status(session, runtime, home, after, before.value)
-        ticket_issues.note_status(session, runtime, home, case.no)
+        messages.tell_status(session, runtime, context, after, before.value)
+        ticket_issues.note_status(session, runtime, context, case.no)
     return test, kept
 
 
@@ -115,25 +122,25 @@ def _by_evidence(tests: RepositoryTests, no: int, row: AuditEntry) -> tuple[_Jud
     kept, evidence = judge.evidence_now(tests, [no])
     own_evidence, scale = evidence.get(no), kept.index.scale
     if own_evidence is None or scale is None:
-        said = _reason_of_unjudged(tests.session, tests.home, no)
+        said = _reason_of_unjudged(tests.session, tests.context, no)
         return _Judged(Health.HEALTHY, said), kept
     taken_back = health.Flag(row.at, Health.HEALTHY, row.actor.login)
     judged = health.judge(replace(own_evidence, flags=(*own_evidence.flags, taken_back)), scale)
     return _Judged(judged.value, judged.reason), kept
 
 
-def _state(session: Tx, home: Home, case: Case) -> CaseState:
+def _state(session: Tx, context: RepositoryContext, case: ListedCase) -> CaseState:
     """Return the state of a test, judged or not."""
-    stored = states.state(session, home.repository.id, case.no)
+    stored = states.state(session, context.repository.id, case.no)
     if stored is not None:
         return stored
-    said = _reason_of_unjudged(session, home, case.no)
-    return CaseState(case.no, case.status, said, case.status_since)
+    said = _reason_of_unjudged(session, context, case.no)
+    return CaseState(case.no, case.status, said, case.since)
 
 
-def _reason_of_unjudged(session: Tx, home: Home, no: int) -> str:
-    cases = listings.records(session, home.repository.id, [no])
-    return records.reasons_of_unjudged(session, home, cases)[no]
+def _reason_of_unjudged(session: Tx, context: RepositoryContext, no: int) -> str:
+    cases = listings.listed_cases(session, context.repository.id, [no])
+    return records.reasons_of_unjudged(session, context, cases)[no]
 
 
 def _since(before: CaseState, value: Health, now: datetime) -> datetime:

@@ -8,22 +8,22 @@ The id belongs to the test that was seen first; the second is folded into it wit
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 from uuid import UUID
 
 from service.database import bulk
 from service.database.database import Tx
+from service.testhealth.detector.evidence import is_mass_failure
 from service.testhealth.reports import duplicates, identity
-from service.testhealth.reports.duplicates import Sorted
+from service.testhealth.reports.duplicates import ResultsByTest
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.reports.results import CaseKind, CaseResult, Outcome, WarningCode
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store import numbers as test_numbers
 from service.testhealth.store import uploads
-from service.testhealth.store.cases import TEXT_MAX, Case, Fields, Own, Place
-from service.testhealth.store.numbers import Numbered, Numbers
+from service.testhealth.store.cases import TEXT_MAX, Fields, Place
+from service.testhealth.store.numbers import Numbers
 
 ENTERED_AT_ONCE = 2000
 """Tests that one transaction enters."""
@@ -58,79 +58,72 @@ class Lookup:
 class Identified:
     """The results of an upload by test id, and the tests that exist.
 
-    `warnings` are about the names of its tests. The result is stale once the repository has
-    another `removal`; no test was added until one has a number above `last_no`.
+    `failing` are those that failed in the end, `warnings` are about the names of its tests. It is
+    stale once the repository has another `removal`; no test was added until one has a number above
+    `last_no`.
     """
 
-    results: Sorted[str]
+    results: ResultsByTest[str]
     existing: Numbers
+    failing: Mapping[str, CaseResult]
     warnings: tuple[str, ...] = ()
     removal: int = 0
     last_no: int = 0
 
     @property
-    def numbers(self) -> Mapping[str, int]:
-        """Id → number of the tests that exist."""
-        return self.existing.by_id
-
-    @property
-    def size(self) -> int:
-        """Return how many tests the upload has."""
-        return len(self.results.passed) + len(self.results.others)
+    def is_mass(self) -> bool:
+        """Return whether so much failed that it says nothing about single tests."""
+        return is_mass_failure(self.results.ran, len(self.failing))
 
     def new(self) -> dict[str, CaseResult]:
         """Return the first case of each test that does not exist, by id."""
-        existing = self.numbers
-        if len(existing) == self.size:
+        existing = self.existing.by_id
+        if len(existing) == self.results.size:
             return {}
-        passed = {each: case for each, case in self.results.passed.items() if each not in existing}
-        others = self.results.others.items()
-        return passed | {each: did.case for each, did in others if each not in existing}
+        both = (self.results.passed.items(), self.results.others.items())
+        return {each: case for tests in both for each, case in tests if each not in existing}
 
 
 def identified(
-    session: Tx, lookup: Lookup, names: Sequence[RepositoryKey], cases: Sequence[CaseResult]
+    session: Tx,
+    lookup: Lookup,
+    names: Sequence[RepositoryKey],
+    cases: Sequence[CaseResult],
+    job: str,
 ) -> Identified:
-    """Find the tests of these cases under each name that the repository has had.
+    """Find the tests of these cases, of a job, under each name that the repository has had.
 
     `names` begins with the present one, by which new tests get their ids.
     """
     ids = identity.ids_of(names[0], cases, lookup.variant)
-    numbers, meant = _looked_up(session, lookup, ids)
+    here = lookup.place.repository_id
+    numbers = test_numbers.numbers_of(session, here, ids, lookup.at)
     for name in names[1:]:
-        by_id = numbers.by_id
-        unknown = [n for n, each in enumerate(ids) if each not in by_id and each not in meant]
+        unknown = [n for n, each in enumerate(ids) if numbers.number_of(each) is None]
         older = identity.ids_of(name, [cases[n] for n in unknown], lookup.variant)
-        matching, others = _looked_up(session, lookup, older)
+        matching = test_numbers.numbers_of(session, here, older, lookup.at)
         for n, each in zip(unknown, older, strict=True):
-            if each in matching.by_id or each in others:
+            if matching.number_of(each) is not None:
                 ids[n] = each
-        numbers = Numbers(
-            by_id | matching.by_id,
-            numbers.unrun | matching.unrun,
-            numbers.unpassed | matching.unpassed,
-        )
-        meant |= others
-    tests = [meant[each].id if each in meant else each for each in ids] if meant else ids
-    results = duplicates.sorted_by_test(tests, cases)
-    numbers.by_id.update((each.id, each.no) for each in meant.values())
-    repository_id = lookup.place.repository_id
-    warnings = _warnings_of(session, repository_id, ids, cases)
-    shared = test_cases.shared_by(session, repository_id)
-    return Identified(results, numbers, warnings, shared.removal, shared.last_no)
-
-
-def _looked_up(
-    session: Tx, lookup: Lookup, ids: Sequence[str]
-) -> tuple[Numbers, dict[str, Numbered]]:
-    """Return the tests of these ids, and those that have them as other ids."""
-    here, at = lookup.place.repository_id, lookup.at
-    numbers = test_numbers.numbers_of(session, here, ids, at)
-    unknown = [each for each in ids if each not in numbers.by_id]
-    meant = test_numbers.aliased(session, here, unknown, at)
-    numbers.unrun.update(meant.unrun)
-    numbers.unpassed.update(meant.unpassed)
-    return numbers, meant.by_id
+        numbers.add(matching)
+    own = numbers.own_ids
+    tests = [own.get(each, each) for each in ids] if own else ids
+    by_test = duplicates.sorted_by_test(tests, cases)
+    others = by_test.others
+    warnings = _warnings_of(session, here, ids, cases)
+    warnings += _new_names(session, here, job, by_test.size, len(numbers.by_id))
+    muddled = duplicates.duplicates_warned(others.values())
+    shared = test_cases.shared_by(session, here)
+    return Identified(
+        results=by_test,
+        existing=numbers,
+        failing={
+            each: case for each, case in others.items() if case.final_outcome is Outcome.FAILED
+        },
+        warnings=warnings if muddled is None else (*warnings, muddled.text),
+        removal=shared.removal,
+        last_no=shared.last_no,
+    )
 
 
 # New tests.
@@ -143,11 +136,13 @@ def aliases_of(
     nested = {
         UUID(each): case
         for each, case in new.items()
-        if case.outermost_suite and case.kind is CaseKind.TEST
+        if case.outermost_suite and case.kind in (CaseKind.TEST, CaseKind.SEVERAL)
     }
-    others = identity.aliases_of(name, nested, variant)
+    passed, others = tests.results
     return {
-        str(test): str(alias) for alias, test in others.items() if not tests.results.has(str(alias))
+        str(test): other
+        for alias, test in identity.aliases_of(name, nested, variant).items()
+        if (other := str(alias)) not in passed and other not in others
     }
 
 
@@ -159,73 +154,59 @@ def chunks(new: Mapping[str, CaseResult]) -> Iterable[Sequence[tuple[str, CaseRe
     return bulk.parts(sorted(new.items()), ENTERED_AT_ONCE)
 
 
-class Entered(NamedTuple):
-    """Id → number of tests that exist now, and the number given out last."""
-
-    numbers: dict[str, int]
-    last_no: int
-
-
 def enter(
     session: Tx,
     lookup: Lookup,
     under: tuple[RepositoryKey, int],
     new: Sequence[tuple[str, CaseResult]],
     aliases: Mapping[str, str],
-) -> Entered:
+) -> tuple[dict[str, int], int]:
     """Enter tests that do not exist, unlisted until an upload counts.
 
-    `under`: the repository's present name, and the last number when the tests were looked up.
+    Return id → number of tests that exist now, and the number given out last. `under`: the
+    repository's present name, and the last number when the tests were looked up.
     """
     place, (name, looked_up_at) = lookup.place, under
     shared = test_cases.name_repository(session, place, name)
     last_no = test_cases.lock(session, place.repository_id).last_no
     existing: dict[str, int] = {}
     if last_no != looked_up_at:
-        numbers, meant = _looked_up(session, lookup, [each for each, _ in new])
-        existing = numbers.by_id | {each: test.no for each, test in meant.items()}
+        ids = [each for each, _ in new]
+        numbers = test_numbers.numbers_of(session, place.repository_id, ids, lookup.at)
+        existing = {each: no for each in ids if (no := numbers.number_of(each)) is not None}
     missing = [(each, case) for each, case in new if each not in existing]
     if not missing:
-        return Entered(existing, looked_up_at)
+        return existing, looked_up_at
     first = test_cases.take_numbers(session, place.repository_id, len(missing))
     named_under = shared.names.index(name)
-    groups: dict[str, list[Own]] = {}
+    groups: dict[str, list[test_cases.NewCase]] = {}
     for no, (each, case) in enumerate(missing, first):
         variant = identity.variant_of(case, lookup.variant)[:TEXT_MAX]
-        groups.setdefault(variant, []).append(Own(no, each, *_fields_of(case), case.line))
+        groups.setdefault(variant, []).append((no, each, *_fields_of(case), case.line))
     for variant, some in groups.items():
-        alike = Case(
-            **some[0]._asdict(),
-            named_under=named_under,
-            variant=variant,
-            owners=(),
-            first_run_at=lookup.at,
-            status_since=lookup.at,
-            is_known=False,
-        )
-        test_cases.add(session, place, alike, some)
+        test_cases.add(session, place, (named_under, variant, lookup.at), some)
     entered = {each: no for no, (each, _) in enumerate(missing, first)}
     new_aliases = {aliases[each]: no for each, no in entered.items() if each in aliases}
     test_cases.add_aliases(session, place, new_aliases)
     # Tests that another upload has entered meanwhile may be among the chunks that follow.
     is_alone = last_no == looked_up_at
     last = first + len(missing) - 1 if is_alone else looked_up_at
-    return Entered(existing | entered, last)
+    return existing | entered, last
 
 
 # Warnings about names.
 
 
-def warned_of_new_names(session: Tx, lookup: Lookup, tests: Identified, job: str) -> Identified:
-    """Return the tests, with a warning if a job that has reported before has too many new ones."""
-    new = tests.size - len(tests.numbers)
-    if new < max(NEW_NAMES_MIN, NEW_NAMES_SHARE * tests.size):
-        return tests
-    if uploads.count_of_job(session, lookup.place.repository_id, job, UPLOADS_BEFORE) < (
-        UPLOADS_BEFORE
-    ):
-        return tests
-    return replace(tests, warnings=(*tests.warnings, NEW_NAMES.format(new=new, tests=tests.size)))
+def _new_names(
+    session: Tx, repository_id: int, job: str, tests: int, existing: int
+) -> tuple[str, ...]:
+    """Return a warning if a job that has reported before has too many new tests."""
+    new = tests - existing
+    if new < max(NEW_NAMES_MIN, NEW_NAMES_SHARE * tests):
+        return ()
+    if uploads.count_of_job(session, repository_id, job, UPLOADS_BEFORE) < UPLOADS_BEFORE:
+        return ()
+    return (NEW_NAMES.format(new=new, tests=tests),)
 
 
 def _warnings_of(
@@ -270,4 +251,4 @@ def _clashing(session: Tx, repository_id: int, odd: Sequence[tuple[str, CaseResu
 
 def _fields_of(case: CaseResult) -> Fields:
     """Return name, class, suites and file at the length that is stored."""
-    return Fields(*(text[:TEXT_MAX] for text in case[:4]))
+    return tuple(text[:TEXT_MAX] for text in case[:4])

@@ -22,7 +22,7 @@ from service.testhealth.detector.history import Change
 from service.testhealth.detector.index import Earlier, EvidenceIndex, Settling, TestFacts
 from service.testhealth.detector.spans import Settled
 from service.testhealth.operations import messages, records, ticket_issues
-from service.testhealth.operations.records import Home
+from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.reports.uploads import EvidenceUpload
 from service.testhealth.store import cases, uploads
 from service.testhealth.store import states as test_states
@@ -34,7 +34,6 @@ from service.testhealth.store.states import (
     CaseState,
     ChangeKind,
     StateChange,
-    StoredSettled,
 )
 from service.vocabulary import Health as Status
 
@@ -62,12 +61,12 @@ class RepositoryTests:
 
     session: Tx
     runtime: Runtime
-    home: Home
+    context: RepositoryContext
 
     @property
     def place(self) -> Place:
         """The repository."""
-        return Place(self.home.repository.org_id, self.home.repository.id)
+        return Place(self.context.repository.org_id, self.context.repository.id)
 
     @property
     def sets(self) -> StoredSets:
@@ -79,14 +78,14 @@ class RepositoryTests:
     @property
     def horizon(self) -> datetime:
         """The midnight before which evidence is not read."""
-        return figures.beginning_of(figures.day_of(self.home.now) - KEPT_DAYS)
+        return figures.beginning_of(figures.day_of(self.context.now) - KEPT_DAYS)
 
 
 class JudgingLocks(LocksByNumber):
     """Serializes judging the tests of a repository within this process."""
 
 
-async def alone(
+async def run_serialized(
     runtime: Runtime,
     repository_id: int,
     change: Callable[Concatenate[Tx, P], tuple[T, CachedIndex | None]],
@@ -169,7 +168,9 @@ async def catch_up(runtime: Runtime) -> None:
     for repository_id in await runtime.store.read(cases.repositories_behind):
         is_behind = True
         while is_behind:
-            is_behind, _ = await alone(runtime, repository_id, _judge_more, runtime, repository_id)
+            is_behind, _ = await run_serialized(
+                runtime, repository_id, _judge_more, runtime, repository_id
+            )
 
 
 def _judge_more(
@@ -199,8 +200,8 @@ def _made_ready(session: Tx, runtime: Runtime, repository_id: int) -> CachedInde
 
 def _tests_of(session: Tx, runtime: Runtime, repository_id: int) -> RepositoryTests:
     repository = access.repository(session, repository_id)
-    home = records.home_of(session, runtime, repository, runtime.clock.now())
-    return RepositoryTests(session, runtime, home)
+    context = records.context_of(session, runtime, repository, runtime.clock.now())
+    return RepositoryTests(session, runtime, context)
 
 
 def _first_of(touched: set[int], failed: set[int]) -> set[int]:
@@ -213,7 +214,7 @@ def _first_of(touched: set[int], failed: set[int]) -> set[int]:
 def _opened(tests: RepositoryTests, revision: int) -> tuple[EvidenceIndex, set[int]]:
     """Return the index of what is stored, and the tests to judge."""
     here, touched = tests.place.repository_id, set[int]()
-    threshold = score.THRESHOLDS[tests.home.settings.sensitivity.value]
+    threshold = score.THRESHOLDS[tests.context.settings.sensitivity.value]
     kept = tests.runtime.store.caches.of(IndexCache).take(here)
     index = EvidenceIndex(threshold, _earlier(tests)) if kept is None else kept.index
     index.evidence.followed = test_states.flagged_or_stale(tests.session, here)
@@ -274,8 +275,8 @@ def _settle(tests: RepositoryTests, index: EvidenceIndex, nos: list[int]) -> Non
         judged, state = index.judge(no, facts[no]), states.get(no)
         if judged is None or state is None:
             continue
-        settled = _to_store(health.settled_at(judged, at, facts[no].settled))
-        if state.settled is not None or settled != StoredSettled(settled.at):
+        settled = health.settled_at(judged, at, facts[no].settled)
+        if state.settled is not None or settled != Settled(settled.at):
             put.append(replace(state, settled=settled))
     test_states.put(tests.session, tests.place, *put)
 
@@ -305,8 +306,8 @@ def _judge_all(tests: RepositoryTests, index: EvidenceIndex, nos: Iterable[int])
     test_states.note(tests.session, tests.place, *noted)
     test_states.put(tests.session, tests.place, *put)
     for after, was in changed:
-        messages.tell_status(tests.session, tests.runtime, tests.home, after, was)
-        ticket_issues.note_status(tests.session, tests.runtime, tests.home, after.no)
+        messages.tell_status(tests.session, tests.runtime, tests.context, after, was)
+        ticket_issues.note_status(tests.session, tests.runtime, tests.context, after.no)
 
 
 def _state(no: int, judged: Health | None, before: CaseState | None) -> CaseState | None:
@@ -342,7 +343,7 @@ def _changes(
         yield StateChange(
             no=no,
             at=change.at,
-            written_at=tests.home.now,
+            written_at=tests.context.now,
             previous=effective[-1].value if effective else Status.HEALTHY,
             value=change.value,
             reason=change.reason,
@@ -366,7 +367,7 @@ def _facts_of(
     return {
         no: TestFacts(
             flags=tuple(_flag(each) for each in flags.get(no, ())),
-            settled=_from_store(states[no].settled) if no in states else None,
+            settled=states[no].settled if no in states else None,
             first_run=pasts[no].first_run_at if no in pasts else None,
             has_passed=no in pasts and pasts[no].ever_passed,
         )
@@ -380,18 +381,6 @@ def _flag(word: StateChange) -> Flag:
         return Flag(word.written_at, Status.HEALTHY, word.actor_login)
     text = word.reason.partition(": ")[2]
     return Flag(word.written_at, word.value, word.actor_login, text)
-
-
-def _to_store(settled: Settled) -> StoredSettled:
-    broken = ((branch, job, since) for (branch, job), since in sorted(settled.broken.items()))
-    return StoredSettled(settled.at, settled.since, settled.epoch, tuple(broken))
-
-
-def _from_store(stored: StoredSettled | None) -> Settled | None:
-    if stored is None:
-        return None
-    broken = {(branch, job): since for branch, job, since in stored.broken}
-    return Settled(stored.at, stored.since, stored.epoch, broken)
 
 
 def _keep_noise(tests: RepositoryTests, index: EvidenceIndex) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import NamedTuple
 
 from cachetools import LRUCache
 
@@ -17,14 +16,13 @@ from service.runtime import Runtime
 from service.testhealth.detector import figures as days_and_rates
 from service.testhealth.detector.quarantine import QuarantineSetting
 from service.testhealth.operations import records, settled_tests
-from service.testhealth.operations.records import CommonFailures, Home, ShownTest
+from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store import failing as failing_tests
-from service.testhealth.store import figures, listings, quarantine
+from service.testhealth.store import figures, quarantine
 from service.testhealth.store.days import Span
 from service.testhealth.store.failing import FailingTests
-from service.testhealth.store.figures import Rates
-from service.testhealth.store.listings import UnhealthyTests
+from service.testhealth.store.listings import ListedCase, UnhealthyTests
 from service.testhealth.store.quarantine import Since
 from service.testhealth.store.quarantined import QuarantinedTests
 from service.vocabulary import Health, Override
@@ -37,7 +35,7 @@ EVIDENCE_KEPT = timedelta(days=45)
 
 async def unhealthy(
     runtime: Runtime, repository: RepositoryRecord, status: Health, wanted: PageSelection
-) -> CountedPage[ShownTest]:
+) -> CountedPage[ListedCase]:
     """Return tests with this health now, those first that hit most pull requests.
 
     Raises Malformed(invalid_page_token, page_token_expired).
@@ -45,11 +43,10 @@ async def unhealthy(
     listing = settled_tests.listing("flaky-tests/list-unhealthy-tests", repository, status.value)
     place = paging.place_of(runtime, listing, wanted)
 
-    def find(session: Tx) -> CountedPage[ShownTest]:
-        home = records.home_of(session, runtime, repository, place.now)
+    def find(session: Tx) -> CountedPage[ListedCase]:
+        context = records.context_of(session, runtime, repository, place.now)
         page = settled_tests.cut(session, UnhealthyTests(repository.id, status), place)
-        listed = listings.records(session, repository.id, page.rows)
-        return page.with_rows(records.shown(session, home, listed))
+        return page.with_rows(records.described(session, context, page.rows))
 
     return await runtime.store.read(find)
 
@@ -63,20 +60,13 @@ class FailingRequest:
     page: PageSelection
 
 
-class FailingTest(NamedTuple):
-    """A test that failed, with its rates now, and the ways in which it failed in the range."""
-
-    test: ShownTest
-    rates: Rates
-    failures: CommonFailures
-
-
 async def failing(
     runtime: Runtime, repository: RepositoryRecord, wanted: FailingRequest
-) -> CountedPage[FailingTest]:
+) -> CountedPage[ListedCase]:
     """Return tests that failed in the range, those first that failed most often.
 
-    Raises Invalid(invalid_time_range), Malformed(invalid_page_token, page_token_expired).
+    They have their rates now, and the ways in which they failed in the range. Raises
+    Invalid(invalid_time_range), Malformed(invalid_page_token, page_token_expired).
     """
     span = Span(wanted.since, wanted.until)
     if span.until < span.since or span.until - span.since > SPAN_MAX:
@@ -89,11 +79,11 @@ async def failing(
     place = paging.place_of(runtime, listing, wanted.page)
     stored = _stored(span, place.now)
 
-    def find(session: Tx) -> CountedPage[FailingTest]:
-        home = records.home_of(session, runtime, repository, place.now)
+    def find(session: Tx) -> CountedPage[ListedCase]:
+        context = records.context_of(session, runtime, repository, place.now)
         tests = _counted(session, runtime, repository.id, stored)
         page = settled_tests.cut(session, tests, place)
-        return page.with_rows(measured(session, home, page.rows, stored))
+        return page.with_rows(with_figures(session, context, page.rows, stored))
 
     return await runtime.store.read(find)
 
@@ -142,37 +132,22 @@ def _counted(session: Tx, runtime: Runtime, repository_id: int, span: Span) -> F
     return counted
 
 
-def measured(session: Tx, home: Home, nos: Sequence[int], span: Span) -> list[FailingTest]:
-    """Return tests by number with their rates now, and the ways in which they failed."""
-    here = home.repository.id
-    rates = figures.rates(session, home.sets, here, nos, home.now)
+def with_figures(
+    session: Tx, context: RepositoryContext, nos: Sequence[int], span: Span
+) -> list[ListedCase]:
+    """Return tests by number with their rates now, and the ways in which they failed in a span."""
+    here = context.repository.id
+    rates = figures.rates(session, context.sets, here, nos, context.now)
     failures = failing_tests.common_failures(session, here, nos, span)
-    listed = listings.records(session, here, nos)
     return [
-        FailingTest(test, rates[test.case.no], failures.get(test.case.no, ()))
-        for test in records.shown(session, home, listed)
+        test._replace(rates=rates[test.no], failures=failures.get(test.no, ()))
+        for test in records.described(session, context, nos)
     ]
-
-
-def with_figures(session: Tx, home: Home, nos: Sequence[int], span: Span) -> list[ShownTest]:
-    """Return the same as tests that show these figures themselves."""
-    return [
-        test._replace(rates=rates, failures=failures)
-        for test, rates, failures in measured(session, home, nos, span)
-    ]
-
-
-class Quarantined(NamedTuple):
-    """A quarantined test, by what, and since when."""
-
-    test: ShownTest
-    setting: QuarantineSetting
-    since: datetime
 
 
 async def quarantined(
     runtime: Runtime, repository: RepositoryRecord, wanted: PageSelection
-) -> CountedPage[Quarantined]:
+) -> CountedPage[ListedCase]:
     """Return tests that are quarantined now, those first whose override or status is newest.
 
     Raises Malformed(invalid_page_token, page_token_expired).
@@ -180,66 +155,60 @@ async def quarantined(
     listing = settled_tests.listing("flaky-tests/list-quarantined-tests", repository)
     place = paging.place_of(runtime, listing, wanted)
 
-    def find(session: Tx) -> CountedPage[Quarantined]:
-        home = records.home_of(session, runtime, repository, place.now)
-        if not home.settings.quarantine_enabled:
+    def find(session: Tx) -> CountedPage[ListedCase]:
+        context = records.context_of(session, runtime, repository, place.now)
+        if not context.settings.quarantine_enabled:
             return CountedPage(())
-        page = settled_tests.cut(session, quarantined_tests(home), place)
-        return page.with_rows(_quarantined(session, home, page.rows))
+        page = settled_tests.cut(session, quarantined_tests(context), place)
+        return page.with_rows(_quarantined(session, context, page.rows))
 
     return await runtime.store.read(find)
 
 
-def quarantined_tests(home: Home) -> QuarantinedTests:
+def quarantined_tests(context: RepositoryContext) -> QuarantinedTests:
     """Return the quarantined tests of a repository in which quarantining is on."""
-    settings = home.settings
+    settings = context.settings
     statuses = settings.auto_quarantine_statuses if settings.auto_quarantine_enabled else ()
-    return QuarantinedTests(home.repository.id, statuses, home.now)
+    return QuarantinedTests(context.repository.id, statuses, context.now)
 
 
-def _quarantined(session: Tx, home: Home, nos: Sequence[int]) -> list[Quarantined]:
+def _quarantined(session: Tx, context: RepositoryContext, nos: Sequence[int]) -> list[ListedCase]:
     """Return the tests with the moment from which the rule held for them."""
-    switched = quarantine.since_of(session, home.repository.id)
-    listed = listings.records(session, home.repository.id, nos)
-    rows = (_row(home, test, switched) for test in records.shown(session, home, listed))
-    return [row for row in rows if row is not None]
+    switched = quarantine.since_of(session, context.repository.id)
+    return [
+        test._replace(quarantined_since=_since(test, switched))
+        for test in records.described(session, context, nos)
+        if test.quarantined
+    ]
 
 
-def _row(home: Home, test: ShownTest, switched: Since) -> Quarantined | None:
-    setting = records.setting_of(home, test.case)
+def _since(test: ListedCase, switched: Since) -> datetime:
     moments: tuple[datetime | None, ...]
-    if setting is QuarantineSetting.ALWAYS_QUARANTINE:
-        moments = (test.case.override_at, switched.quarantine_since)
-    elif setting is QuarantineSetting.AUTO_QUARANTINE:
-        moments = (test.case.since, switched.quarantine_since, switched.auto_since)
+    if test.setting is QuarantineSetting.ALWAYS_QUARANTINE:
+        moments = (test.override_at, switched.quarantine_since)
     else:
-        return None
-    since = max(moment for moment in moments if moment is not None)
-    return Quarantined(test, setting, since)
+        moments = (test.since, switched.quarantine_since, switched.auto_since)
+    return max(moment for moment in moments if moment is not None)
 
 
-class Details(NamedTuple):
-    """A test with its figures; `failures` are those of the last 168 hours."""
+async def details(
+    runtime: Runtime, repository: RepositoryRecord, test_id: str
+) -> tuple[ListedCase, datetime]:
+    """Return the test with this id, or with this other id, and when it last ran.
 
-    test: ShownTest
-    override: Override
-    expires_at: datetime | None
-    first_seen_at: datetime
-    last_run_at: datetime
-
-
-async def details(runtime: Runtime, repository: RepositoryRecord, test_id: str) -> Details:
-    """Return the test with this id, or with this other id. Raises NotFound(test_not_found)."""
+    It has the figures of the last 168 hours, and no override that has expired. Raises
+    NotFound(test_not_found).
+    """
     now = runtime.clock.now()
 
-    def find(session: Tx) -> Details:
-        home = records.home_of(session, runtime, repository, now)
+    def find(session: Tx) -> tuple[ListedCase, datetime]:
+        context = records.context_of(session, runtime, repository, now)
         case = records.find_case(session, repository, test_id)
         span = Span(now - days_and_rates.WEEK, now)
-        (test,) = with_figures(session, home, [case.no], span)
-        last = records.last_run(session, home, case)
-        override = records.override_of(home, test.case)
-        expires_at = None if override is Override.UNSPECIFIED else test.case.expires_at
-        return Details(test, override, expires_at, case.first_run_at, last)
+        (test,) = with_figures(session, context, [case.no], span)
+        override = records.override_of(context, test)
+        if override is Override.UNSPECIFIED:
+            test = test._replace(override=override, expires_at=None)
+        return test, records.last_run(session, context, case)
 
     return await runtime.store.read(find)

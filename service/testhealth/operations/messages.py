@@ -15,8 +15,7 @@ from service.notifications.messages import Message, common_fields, message_of, t
 from service.notifications.store import subscribers
 from service.runtime import Runtime
 from service.testhealth.operations import records
-from service.testhealth.operations.records import Home
-from service.testhealth.store import listings
+from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.store.quarantine import StoredOverride
 from service.testhealth.store.states import CaseState
 from service.vocabulary import Health, Override, RepoRef, Sha
@@ -37,7 +36,7 @@ def tell(session: Tx, runtime: Runtime, repository: RepositoryRecord, message: M
 
 
 def tell_status(
-    session: Tx, runtime: Runtime, home: Home, after: CaseState, previous: Health
+    session: Tx, runtime: Runtime, context: RepositoryContext, after: CaseState, previous: Health
 ) -> None:
     """Send `test_case.status_changed`."""
     change = {
@@ -49,13 +48,21 @@ def tell_status(
         },
     }
     message = _of_test(
-        session, runtime, home, after.no, ("status_changed", after.since, {"status_change": change})
+        session,
+        runtime,
+        context,
+        after.no,
+        ("status_changed", after.since, {"status_change": change}),
     )
-    tell(session, runtime, home.repository, message)
+    tell(session, runtime, context.repository, message)
 
 
 def tell_override(
-    session: Tx, runtime: Runtime, home: Home, said: StoredOverride, previous: Override
+    session: Tx,
+    runtime: Runtime,
+    context: RepositoryContext,
+    said: StoredOverride,
+    previous: Override,
 ) -> None:
     """Send `test_case.quarantining_setting_changed`."""
     change = {
@@ -68,30 +75,31 @@ def tell_override(
     }
     fields = {"quarantine_setting_changed": change}
     message = _of_test(
-        session, runtime, home, said.no, ("quarantining_setting_changed", said.at, fields)
+        session, runtime, context, said.no, ("quarantining_setting_changed", said.at, fields)
     )
-    tell(session, runtime, home.repository, message)
+    tell(session, runtime, context.repository, message)
 
 
-def tell_ticket(session: Tx, runtime: Runtime, home: Home, no: int, ticket: str | None) -> None:
+def tell_ticket(
+    session: Tx, runtime: Runtime, context: RepositoryContext, no: int, ticket: str | None
+) -> None:
     """Send `test_case.ticket_linked`; `ticket` None: the test has none any more."""
     fields = {"ticket": None if ticket is None else {"html_url": ticket}}
-    message = _of_test(session, runtime, home, no, ("ticket_linked", home.now, fields))
-    tell(session, runtime, home.repository, message)
+    message = _of_test(session, runtime, context, no, ("ticket_linked", context.now, fields))
+    tell(session, runtime, context.repository, message)
 
 
 def _of_test(
     session: Tx,
     runtime: Runtime,
-    home: Home,
+    context: RepositoryContext,
     no: int,
     event: tuple[str, datetime, Mapping[str, object]],
 ) -> Message:
     """Return a message about a test as it is now."""
     word, at, fields = event
-    (listed,) = listings.records(session, home.repository.id, [no])
-    (test,) = records.shown(session, home, [listed])
-    repository, case, name = home.repository, test.case, f"test_case.{word}"
+    (case,) = records.described(session, context, [no])
+    repository, name = context.repository, f"test_case.{word}"
     slug = subscribers.organization_slug(session, repository.org_id)
     shown = {
         "id": case.id,
@@ -101,7 +109,7 @@ def _of_test(
         "file_path": case.file or None,
         "variant": case.variant,
         "codeowners": list(case.owners),
-        "quarantined": test.quarantined,
+        "quarantined": case.quarantined,
         "html_url": page_addresses.test(runtime.options, repository.ref, case.id),
     }
     about = {"repository": _repository(repository.ref), "test_case": shown, **fields}

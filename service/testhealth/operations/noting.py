@@ -13,7 +13,7 @@ from service.database.database import Tx
 from service.runtime import Runtime
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import cases, code_owners, costs, figures, uploads
-from service.testhealth.store.attempts import SeenFailure, StoredAttempt
+from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.cases import Place
 from service.testhealth.store.index_cache import IndexCache
 from service.testhealth.store.sets import OutcomeSets, StoredSets
@@ -61,12 +61,7 @@ def note_failures(
     failed = [each for each in attempts if each.failure is not None]
     hit = {each.no for each in failed}
     if upload.is_eligible:
-        seen = (
-            SeenFailure(each.failure, each.headline or "", each.stack or "", each.ran_at)
-            for each in failed
-            if each.failure is not None
-        )
-        test_attempts.note_failures(session, place, seen)
+        test_attempts.note_failures(session, place, failed)
         costs.renew(session, place.repository_id, hit, now)
     else:
         hit = set(cases.pasts_of(session, place.repository_id, hit))
@@ -74,18 +69,18 @@ def note_failures(
     test_attempts.note_impact(session, place, impacts, upload.ran_at, now)
 
 
-async def own(
+async def assign_owners(
     runtime: Runtime,
     place: Place,
     ran_at: datetime,
     nos: Sequence[int],
     owners: Mapping[int, tuple[str, ...]],
 ) -> None:
-    """Give tests the owners that an upload names, as `own_within`, some in each transaction."""
+    """Assign owners as `assign_owners_within`, to some tests in each transaction."""
     sets = runtime.store.caches.of(OutcomeSets)
     for some in bulk.parts(nos, TESTS_AT_ONCE):
         wanted = {no: owners[no] for no in some}
-        before = await runtime.store.run(_own, sets, place, ran_at, wanted)
+        before = await runtime.store.run(_assign_owners, sets, place, ran_at, wanted)
         runtime.store.caches.of(IndexCache).advance(place.repository_id, before)
 
 
@@ -97,7 +92,7 @@ def changed_owners(session: Tx, place: Place, owners: Mapping[int, tuple[str, ..
     return [no for no, names in stored.items() if names != owners[no]]
 
 
-def own_within(
+def assign_owners_within(
     session: Tx,
     sets: OutcomeSets,
     place: Place,
@@ -116,7 +111,7 @@ def own_within(
     cases.put_owners(session, here, changed)
 
 
-def _own(
+def _assign_owners(
     session: Tx,
     sets: OutcomeSets,
     place: Place,
@@ -125,7 +120,7 @@ def _own(
 ) -> int:
     """Return the revision before the change."""
     revision = cases.lock(session, place.repository_id)
-    own_within(session, sets, place, ran_at, owners)
+    assign_owners_within(session, sets, place, ran_at, owners)
     cases.note_change(session, place.repository_id)
     return revision.revision
 

@@ -100,8 +100,8 @@ def _put(
     _change(session, runtime, repository, before, said)
     changed = {"before": _words(before), "after": _words(said)}
     audit.append(session, replace(row, subject=f"test/{case.id}", data=changed))
-    home = records.home_of(session, runtime, repository, row.at)
-    test = records.shown_case(session, home, case)
+    context = records.context_of(session, runtime, repository, row.at)
+    (test,) = records.described(session, context, [case.no])
     return OverrideView(case.id, request.override, request.expires_at, test.quarantined)
 
 
@@ -117,8 +117,8 @@ def _change(
     if said.override is Override.UNSPECIFIED and before is None:
         return
     quarantine.put_override(session, Place(repository.org_id, repository.id), said)
-    home = records.home_of(session, runtime, repository, said.at)
-    messages.tell_override(session, runtime, home, said, previous)
+    context = records.context_of(session, runtime, repository, said.at)
+    messages.tell_override(session, runtime, context, said, previous)
 
 
 async def expire(runtime: Runtime) -> None:
@@ -142,7 +142,7 @@ def _expire(session: Tx, runtime: Runtime, row: AuditEntry) -> bool:
             before.no, Override.UNSPECIFIED, EXPIRED, row.at, SYSTEM.kind, SYSTEM.login
         )
         _change(session, runtime, repository, before, said)
-        case = listings.records(session, place.repository_id, [before.no])[0]
+        case = listings.listed_cases(session, place.repository_id, [before.no])[0]
         deed = replace(
             row,
             org_id=repository.org_id,

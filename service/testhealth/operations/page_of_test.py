@@ -9,15 +9,13 @@ from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
 from service.runtime import Runtime
 from service.testhealth.detector import figures
-from service.testhealth.detector.quarantine import QuarantineSetting
 from service.testhealth.operations import lists, notices, records
 from service.testhealth.operations.all_tests import RUNS_MAX, letters_of
 from service.testhealth.operations.notices import QuarantineLarge
-from service.testhealth.operations.records import RepositoryAddresses, ShownTest
+from service.testhealth.operations.records import RepositoryAddresses
 from service.testhealth.store import all_tests, history, quarantine, states
 from service.testhealth.store import runs as test_runs
 from service.testhealth.store.all_tests import Hit
-from service.testhealth.store.cases import Case
 from service.testhealth.store.days import Span
 from service.testhealth.store.history import CaseDay
 from service.testhealth.store.listings import ListedCase
@@ -60,16 +58,14 @@ class Change(NamedTuple):
 class PageOfTest:
     """Everything on a test's page.
 
-    `test` has the figures, and the failures of the last 168 hours. `setting` None: it is not
-    quarantined; `override` None: nothing that people said is in force. `state` None: nobody
-    has judged it yet. `runs`, `changes` and `hits` are newest first, `days` oldest first.
+    `test` has the figures, and the failures of the last 168 hours. `override` None: nothing that
+    people said is in force. `state` None: nobody has judged it yet. `runs`, `changes` and `hits`
+    are newest first, `days` oldest first.
     """
 
     repository: RepositoryRecord
-    test: ShownTest
-    case: Case
+    test: ListedCase
     last_run_at: datetime
-    setting: QuarantineSetting | None
     override: StoredOverride | None
     expires_soon: bool
     state: CaseState | None
@@ -95,27 +91,25 @@ async def read(runtime: Runtime, where: RepositoryAddresses, test_id: str) -> Pa
     now, repository = runtime.clock.now(), where.repository
 
     def find(session: Tx) -> PageOfTest:
-        home = records.home_of(session, runtime, repository, now)
+        context = records.context_of(session, runtime, repository, now)
         case = records.find_case(session, repository, test_id)
         sets, here = runtime.store.caches.of(OutcomeSets), repository.id
         span = Span(now - figures.WEEK, now)
-        (test,) = lists.with_figures(session, home, [case.no], span)
-        stands = records.override_of(home, test.case) is not Override.UNSPECIFIED
+        (test,) = lists.with_figures(session, context, [case.no], span)
+        stands = records.override_of(context, test) is not Override.UNSPECIFIED
         return PageOfTest(
             repository=repository,
             test=test,
-            case=case,
-            last_run_at=records.last_run(session, home, case),
-            setting=records.setting_of(home, test.case),
+            last_run_at=records.last_run(session, context, case),
             override=quarantine.override_of(session, here, case.no) if stands else None,
-            expires_soon=stands and notices.expires_soon(home, test),
+            expires_soon=stands and notices.expires_soon(context, test),
             state=states.state(session, here, case.no),
             runs=tuple(test_runs.newest(session, sets, here, [case.no], RUNS_MAX)[case.no]),
             days=history.days_of(session, sets, here, case.no, now),
             variants=tuple(all_tests.variants(session, here, case.no)),
             hits=tuple(all_tests.hits(session, here, case.no)),
             changes=_changes(session, here, case.no),
-            large=notices.quarantine_large(session, home),
+            large=notices.quarantine_large(session, context),
             now=now,
         )
 

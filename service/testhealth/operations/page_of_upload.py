@@ -69,15 +69,15 @@ async def read(runtime: Runtime, where: RepositoryAddresses, upload_id: str) -> 
 
     def find(session: Tx) -> PageOfUpload:
         upload = records.find_upload(session, repository, upload_id)
-        home = records.home_of(session, runtime, repository, now)
+        context = records.context_of(session, runtime, repository, now)
         attempts = test_attempts.attempts_of(session, upload_id)
         return PageOfUpload(
             repository=repository,
             upload=upload,
-            answer=answers.answer_again(session, runtime, home, upload, attempts),
+            answer=answers.answer_again(session, runtime, context, upload, attempts),
             new_texts=_new_texts(session, repository.id, upload, failure_texts.failed(attempts)),
             shifts=_shifts(session, repository.id, upload),
-            large=notices.quarantine_large(session, home),
+            large=notices.quarantine_large(session, context),
         )
 
     return await runtime.store.read(find)
@@ -89,12 +89,12 @@ def _new_texts(
     nos = sorted(failed)[: answers.FAILURES_MAX]
     keys_by_test = failure_texts.known_keys(session, repository_id, nos, upload.ran_at, upload.prs)
     new = [no for no in nos if failure_texts.is_new(failed[no], keys_by_test.get(no, frozenset()))]
-    return frozenset(case.id for case in listings.records(session, repository_id, new))
+    return frozenset(case.id for case in listings.listed_cases(session, repository_id, new))
 
 
 def _shifts(session: Tx, repository_id: int, upload: Upload) -> tuple[Shift, ...]:
     """Return what judging the upload wrote, in the transaction and at the time of its receipt."""
     changes = states.written_at(session, repository_id, upload.received_at)
-    listed = listings.records(session, repository_id, sorted(changes))
+    listed = listings.listed_cases(session, repository_id, sorted(changes))
     shifts = [Shift(case, *changes[case.no]) for case in listed]
     return tuple(sorted(shifts, key=lambda each: (each.case.name, each.case.id)))

@@ -1,12 +1,12 @@
 """Read the files of an upload: small ones on a thread, others and archives in a process.
 
-The bounds are in docs/design/limits.md. `reports` reads the results; `take_in.py` stores them.
+The bounds are in docs/design/limits.md. `reports` reads the results; `ingest.py` stores them.
 """
 
 import asyncio
 import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from service.accounts.tenants import RepositoryRecord
@@ -17,8 +17,8 @@ from service.provider.archives import NoArchive
 from service.runtime import Runtime
 from service.testhealth.operations import collector, report_pieces
 from service.testhealth.operations import settings as test_settings
-from service.testhealth.operations.report_pieces import Done, Place, Portion, Work
-from service.testhealth.operations.upload_values import ReadFile, UploadMeta
+from service.testhealth.operations.report_pieces import ArchivePosition, Portion, Work
+from service.testhealth.operations.upload_values import UploadMeta
 from service.testhealth.reports import text
 from service.testhealth.reports.reading import CASES_MAX, TOO_MANY, ReadOptions
 from service.testhealth.reports.results import FileStatus, Format, ReportFile
@@ -46,7 +46,7 @@ class SentFile:
 
 async def read_files(
     runtime: Runtime, repository: RepositoryRecord, meta: UploadMeta, files: Sequence[SentFile]
-) -> tuple[ReadFile, ...]:
+) -> tuple[ReportFile, ...]:
     """The files, parsed, in their order; a file of which nothing can be used is refused in it.
 
     Raises Overloaded after 30 s without a free parser, Invalid(no_results) when reading took
@@ -64,7 +64,7 @@ async def read_files(
 
 async def read_archive(
     runtime: Runtime, repository: RepositoryRecord, meta: UploadMeta, packed: bytes
-) -> AsyncIterator[tuple[ReadFile, ...]]:
+) -> AsyncIterator[tuple[ReportFile, ...]]:
     """Return the reports of a ZIP archive, some megabytes of them at a time, in their order.
 
     A process unpacks and reads them. Raises what `read_files` raises, Invalid for what is no
@@ -74,7 +74,9 @@ async def read_archive(
     next_at: int | None = 0
     while next_at is not None:
         job = Job(
-            report_pieces.pieces_of_archive, (packed, Place(next_at, PORTION_BYTES), work), LIMITS
+            report_pieces.pieces_of_archive,
+            (packed, ArchivePosition(next_at, PORTION_BYTES), work),
+            LIMITS,
         )
         pieces = await _run(runtime, repository, job, ())
         portion = cast(NoArchive | Portion, next(pieces))
@@ -106,11 +108,9 @@ async def _run(
         raise _stopped(stopped.why, names) from stopped
 
 
-def _read_files(names: Sequence[str], done: Sequence[Done]) -> tuple[ReadFile, ...]:
-    _check_count([each.report for each in done])
-    return tuple(
-        ReadFile(name, each.sha256, each.report) for name, each in zip(names, done, strict=True)
-    )
+def _read_files(names: Sequence[str], done: Sequence[ReportFile]) -> tuple[ReportFile, ...]:
+    _check_count(done)
+    return tuple(replace(each, name=name) for name, each in zip(names, done, strict=True))
 
 
 def is_small(contents: Sequence[bytes]) -> bool:
@@ -137,7 +137,7 @@ def _expanded_bytes(content: bytes, enough: int) -> int:
     return size
 
 
-def _values_of(pieces: Iterator[object]) -> list[Done]:
+def _values_of(pieces: Iterator[object]) -> list[ReportFile]:
     with collector.put_off():
         return report_pieces.decoded(pieces)
 

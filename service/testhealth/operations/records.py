@@ -1,9 +1,8 @@
-"""Tests as lists, answers and messages show them."""
+"""Tests and uploads of a repository, found and described for lists, answers and messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, TypeAlias
 
 from service.accounts import access, page_addresses
 from service.accounts.tenants import RepositoryRecord
@@ -16,29 +15,14 @@ from service.testhealth.detector.quarantine import QuarantineSetting
 from service.testhealth.settings import TestSettings
 from service.testhealth.store import cases, figures, listings, uploads
 from service.testhealth.store import quarantine as test_quarantine
-from service.testhealth.store.cases import Case
-from service.testhealth.store.failing import CommonFailure
-from service.testhealth.store.figures import Rates
 from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import Override, RepoRef
 
-CommonFailures: TypeAlias = tuple[CommonFailure, ...]
-
-
-class ShownTest(NamedTuple):
-    """A test with the reason of its status; what only some answers show is None elsewhere."""
-
-    case: ListedCase
-    reason: str
-    quarantined: bool
-    rates: Rates | None = None
-    failures: CommonFailures = ()
-
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class RepositoryContext:
     """A repository whose tests are asked for, and the settings that hold there at `now`."""
 
     repository: RepositoryRecord
@@ -64,7 +48,7 @@ class RepositoryAddresses:
         return page_addresses.test(self.options, self.repository.ref, test_id)
 
 
-async def find_home(
+async def find_addresses(
     runtime: Runtime, caller: Caller, ref: RepoRef, org_slug: str | None
 ) -> RepositoryAddresses:
     """The repository, asked for under the caller's own organization.
@@ -81,21 +65,23 @@ async def find_home(
     return RepositoryAddresses(repository, runtime.options)
 
 
-def home_of(session: Tx, runtime: Runtime, repository: RepositoryRecord, now: datetime) -> Home:
+def context_of(
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, now: datetime
+) -> RepositoryContext:
     """The repository with its settings."""
     settings = test_quarantine.settings_of(session, repository.id)
-    return Home(repository, settings, now, runtime.store.caches.of(OutcomeSets))
+    return RepositoryContext(repository, settings, now, runtime.store.caches.of(OutcomeSets))
 
 
-def find_case(session: Tx, repository: RepositoryRecord, test_id: str) -> Case:
+def find_case(session: Tx, repository: RepositoryRecord, test_id: str) -> ListedCase:
     """A known test by its id, or one of its other ids. Raises NotFound(test_not_found)."""
-    case = cases.by_ids(session, repository.id, [test_id]).get(test_id)
-    if case is None:
-        raise NotFound(
-            f"{repository.ref.slug} has no test {test_id}; the lists of tests name their ids.",
-            code="test_not_found",
-        )
-    return case
+    nos = cases.by_ids(session, repository.id, [test_id]).values()
+    for case in listings.listed_cases(session, repository.id, list(nos)):
+        return case
+    raise NotFound(
+        f"{repository.ref.slug} has no test {test_id}; the lists of tests name their ids.",
+        code="test_not_found",
+    )
 
 
 def find_upload(session: Tx, repository: RepositoryRecord, upload_id: str) -> Upload:
@@ -106,46 +92,39 @@ def find_upload(session: Tx, repository: RepositoryRecord, upload_id: str) -> Up
     return stored.upload
 
 
-def last_run(session: Tx, home: Home, case: Case) -> datetime:
+def last_run(session: Tx, context: RepositoryContext, case: ListedCase) -> datetime:
     """Return when a test ran last; its first run if no later one is stored."""
-    runs = figures.last_runs(session, home.sets, home.repository.id, [case.no])
+    runs = figures.last_runs(session, context.sets, context.repository.id, [case.no])
     return runs.get(case.no, case.first_run_at)
 
 
-def shown_case(session: Tx, home: Home, case: Case) -> ShownTest:
-    """One test as it is now."""
-    (listed,) = listings.records(session, home.repository.id, [case.no])
-    return shown(session, home, [listed])[0]
-
-
-def shown(session: Tx, home: Home, listed: Sequence[ListedCase]) -> list[ShownTest]:
-    """Return tests with their reasons, and whether they are quarantined."""
-    unjudged = [case for case in listed if case.reason is None]
-    reasons = reasons_of_unjudged(session, home, unjudged) if unjudged else {}
+def described(session: Tx, context: RepositoryContext, nos: Sequence[int]) -> list[ListedCase]:
+    """Return tests by their numbers, with their reasons, and by what they are quarantined now."""
+    listed = listings.listed_cases(session, context.repository.id, nos)
+    unjudged = [case for case in listed if not case.reason]
+    reasons = reasons_of_unjudged(session, context, unjudged) if unjudged else {}
     return [
-        ShownTest(
-            case,
-            reasons[case.no] if case.reason is None else case.reason,
-            setting_of(home, case) is not None,
-        )
+        case._replace(reason=case.reason or reasons[case.no], setting=setting_of(context, case))
         for case in listed
     ]
 
 
-def setting_of(home: Home, case: ListedCase) -> QuarantineSetting | None:
+def setting_of(context: RepositoryContext, case: ListedCase) -> QuarantineSetting | None:
     """By what a test is quarantined now, None when it is not."""
-    return quarantine.setting_of(home.settings, override_of(home, case), case.status)
+    return quarantine.setting_of(context.settings, override_of(context, case), case.status)
 
 
-def override_of(home: Home, case: ListedCase) -> Override:
+def override_of(context: RepositoryContext, case: ListedCase) -> Override:
     """Return what is said of its quarantine that has not expired."""
-    return quarantine.in_force(case.override, case.expires_at, home.now)
+    return quarantine.in_force(case.override, case.expires_at, context.now)
 
 
-def reasons_of_unjudged(session: Tx, home: Home, unjudged: Sequence[ListedCase]) -> dict[int, str]:
+def reasons_of_unjudged(
+    session: Tx, context: RepositoryContext, unjudged: Sequence[ListedCase]
+) -> dict[int, str]:
     """Return the number of each test that was never judged → the reason why it is healthy."""
     never_failed = [case.no for case in unjudged if case.last_failed_at is None]
-    results = figures.results(session, home.sets, home.repository.id, never_failed)
+    results = figures.results(session, context.sets, context.repository.id, never_failed)
     return {
         case.no: "Failed. It will be evaluated within a minute."
         if case.last_failed_at is not None

@@ -32,7 +32,7 @@ async def remove(
     row = audit_log.allowed(
         actor, repository.org_id, "test.remove_upload", f"upload/{upload_id}", now
     )
-    await judge.alone(runtime, repository.id, _remove, runtime, repository, upload_id, row)
+    await judge.run_serialized(runtime, repository.id, _remove, runtime, repository, upload_id, row)
     outbox.wake(runtime.wakeups)
 
 
@@ -43,7 +43,9 @@ def _remove(
     # Locked first: another process may be removing the same upload.
     cases.lock(session, repository.id)
     upload = records.find_upload(session, repository, upload_id)
-    tests = RepositoryTests(session, runtime, records.home_of(session, runtime, repository, row.at))
+    tests = RepositoryTests(
+        session, runtime, records.context_of(session, runtime, repository, row.at)
+    )
     attempts = test_attempts.attempts_of(session, upload_id)
     keys = filter(None, (upload.passed, upload.skipped))
     nos = {each.no for each in attempts}.union(*(tests.sets.numbers(key) for key in keys))

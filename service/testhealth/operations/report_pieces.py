@@ -30,17 +30,7 @@ class Work(NamedTuple):
     read_options: ReadOptions
 
 
-class Done(NamedTuple):
-    """One file, read; `sha256` is the hex digest of its bytes without compression.
-
-    Empty: the file was refused before its bytes were read.
-    """
-
-    sha256: str
-    report: ReportFile
-
-
-class Place(NamedTuple):
+class ArchivePosition(NamedTuple):
     """The place in an archive to begin, and how many bytes to unpack until the portion is full."""
 
     first_at: int
@@ -54,7 +44,7 @@ class Portion(NamedTuple):
     next_at: int | None
 
 
-def read(work: Work) -> list[Done]:
+def read(work: Work) -> list[ReportFile]:
     """Every file of the work, in order."""
     return [_done(content, work) for content in work.contents]
 
@@ -64,7 +54,7 @@ def pieces(work: Work) -> Iterator[object]:
     return encoded(read(work))
 
 
-def pieces_of_archive(packed: bytes, place: Place, work: Work) -> Iterator[object]:
+def pieces_of_archive(packed: bytes, position: ArchivePosition, work: Work) -> Iterator[object]:
     """Unpack and read one portion of a ZIP archive.
 
     The first piece is the portion, or why the archive cannot be read.
@@ -73,56 +63,59 @@ def pieces_of_archive(packed: bytes, place: Place, work: Work) -> Iterator[objec
     if isinstance(archive, NoArchive):
         yield archive
         return
-    names, done = _portion(archive, place, work)
-    next_at = place.first_at + len(names)
+    names, done = _portion(archive, position, work)
+    next_at = position.first_at + len(names)
     yield Portion(names, next_at if next_at < len(archive.entries) else None)
     yield from encoded(done)
 
 
-def _portion(archive: Archive, place: Place, work: Work) -> tuple[list[str], list[Done]]:
+def _portion(
+    archive: Archive, position: ArchivePosition, work: Work
+) -> tuple[list[str], list[ReportFile]]:
     names: list[str] = []
-    done: list[Done] = []
+    done: list[ReportFile] = []
     size = 0
-    for file in archive.files(place.first_at):
+    for file in archive.files(position.first_at):
         names.append(file.name)
         if isinstance(file, RefusedFile):
             fault = Fault(file.reason)
-            done.append(Done("", ReportFile(None, FileStatus.REFUSED, fault=fault)))
+            done.append(ReportFile(None, FileStatus.REFUSED, fault=fault))
             continue
         done.append(_done(file.content, work))
         size += len(file.content)
-        if size >= place.bytes_enough:
+        if size >= position.bytes_enough:
             break
     return names, done
 
 
-def _done(content: bytes, work: Work) -> Done:
-    return Done(digest_of(content), reports.read(content, work.wanted, work.read_options))
+def _done(content: bytes, work: Work) -> ReportFile:
+    report = reports.read(content, work.wanted, work.read_options)
+    return replace(report, sha256=_digest_of(content))
 
 
-def digest_of(content: bytes) -> str:
+def _digest_of(content: bytes) -> str:
     """Return the digest by which a file is recognized, packed or not."""
     plain = unpacked(content)
     return hashlib.sha256(plain.content if isinstance(plain, Unpacked) else content).hexdigest()
 
 
-def encoded(done: Sequence[Done]) -> Iterator[object]:
+def encoded(done: Sequence[ReportFile]) -> Iterator[object]:
     """Return the heads of the files, then their cases as columns, some at a time."""
-    yield [(each.sha256, replace(each.report, cases=()), len(each.report.cases)) for each in done]
+    yield [(replace(each, cases=()), len(each.cases)) for each in done]
     for each in done:
-        for first in range(0, len(each.report.cases), CASES_OF_PIECE):
-            yield list(zip(*each.report.cases[first : first + CASES_OF_PIECE], strict=True))
+        for first in range(0, len(each.cases), CASES_OF_PIECE):
+            yield list(zip(*each.cases[first : first + CASES_OF_PIECE], strict=True))
 
 
-def decoded(found: Iterator[object]) -> list[Done]:
+def decoded(found: Iterator[object]) -> list[ReportFile]:
     """Return the files of these pieces again."""
-    files: list[Done] = []
+    files: list[ReportFile] = []
     # What a namedtuple's `_make` does, without a call of Python for each.
     case_of = partial(tuple.__new__, CaseResult)
-    for sha256, head, count in cast(list[tuple[str, ReportFile, int]], next(found)):
+    for head, count in cast(list[tuple[ReportFile, int]], next(found)):
         cases: list[CaseResult] = []
         while len(cases) < count:
             columns = cast(list[tuple[object, ...]], next(found))
             cases += map(case_of, zip(*columns, strict=True))
-        files.append(Done(sha256, replace(head, cases=tuple(cases))))
+        files.append(replace(head, cases=tuple(cases)))
     return files

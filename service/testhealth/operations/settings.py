@@ -14,7 +14,7 @@ from service.errors import Invalid
 from service.runtime import Runtime
 from service.testhealth.operations import judge
 from service.testhealth.operations.judge import RepositoryTests
-from service.testhealth.operations.records import Home
+from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.settings import SettingValue, TestSettings
 from service.testhealth.store import cases, quarantine, ticket_issues
 from service.testhealth.store.cases import Place
@@ -46,7 +46,9 @@ async def update(
     now = runtime.clock.now()
     row = audit_log.allowed(actor, repository.org_id, "test.update_settings", subject, now)
     here = repository.id
-    after, kept = await judge.alone(runtime, here, _update, runtime, repository, changes, row)
+    after, kept = await judge.run_serialized(
+        runtime, here, _update, runtime, repository, changes, row
+    )
     if kept is not None:
         outbox.wake(runtime.wakeups)
     return after
@@ -95,7 +97,9 @@ def _update(
         return after, None
     # Health is a function of evidence and settings: nobody waits for the next upload.
     tests = RepositoryTests(
-        session, runtime, Home(repository, after, row.at, runtime.store.caches.of(OutcomeSets))
+        session,
+        runtime,
+        RepositoryContext(repository, after, row.at, runtime.store.caches.of(OutcomeSets)),
     )
     return after, judge.kept_of(tests, judge.judge(tests, ()))
 

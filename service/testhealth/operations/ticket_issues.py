@@ -23,15 +23,14 @@ from service.testhealth.detector import figures, ticketing
 from service.testhealth.detector.ticketing import KeepTicket, ProviderIssue, TicketIssue, Writing
 from service.testhealth.operations import lists, records
 from service.testhealth.operations import tickets as test_tickets
-from service.testhealth.operations.records import Home, ShownTest
+from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store import listings, quarantine
 from service.testhealth.store import ticket_issues as stored
 from service.testhealth.store.cases import Place
 from service.testhealth.store.days import Span
-from service.testhealth.store.failing import CommonFailure
-from service.testhealth.store.figures import Rates
-from service.testhealth.tickets import TicketText, WayToFail
+from service.testhealth.store.listings import ListedCase
+from service.testhealth.tickets import TicketText
 from service.text.markdown import Links
 from service.vocabulary import SYSTEM, Health
 
@@ -42,27 +41,27 @@ outbox.EFFECT.add(KeepTicket)
 class Kept:
     """A test and its issue as they are stored."""
 
-    home: Home
-    test: ShownTest
+    context: RepositoryContext
+    test: ListedCase
     issue: TicketIssue
 
     @property
     def status(self) -> Health:
         """Return how the test is."""
-        return self.test.case.status
+        return self.test.status
 
 
-def note_status(session: Tx, runtime: Runtime, home: Home, no: int) -> None:
+def note_status(session: Tx, runtime: Runtime, context: RepositoryContext, no: int) -> None:
     """Have the test's issue told of its new status, if it has one.
 
     Called in the transaction of the change.
     """
-    here = home.repository.id
-    if not home.settings.ticket_issues or stored.issue_of(session, here, no) is None:
+    here = context.repository.id
+    if not context.settings.ticket_issues or stored.issue_of(session, here, no) is None:
         return
     # Should it fail for good, the next look makes up for it.
-    stored.put_off(session, here, [no], home.now + ticketing.LOOK_EVERY)
-    _ask(session, runtime, home.repository, [no], home.now)
+    stored.put_off(session, here, [no], context.now + ticketing.LOOK_EVERY)
+    _ask(session, runtime, context.repository, [no], context.now)
 
 
 async def sweep(runtime: Runtime) -> None:
@@ -87,8 +86,8 @@ def _ask_due(session: Tx, runtime: Runtime, place: Place, now: datetime) -> None
     due = stored.due(session, repository.id, now)
     stored.put_off(session, repository.id, due, now + ticketing.LOOK_EVERY)
     new = _wanting(session, place, now)
-    for case in listings.records(session, repository.id, new):
-        stored.put(session, place, ticketing.asked(case.no, case.status, now))
+    for case in listings.listed_cases(session, repository.id, new):
+        stored.put(session, place, ticketing.new_issue(case.no, case.status, now))
     _ask(session, runtime, repository, [*due, *new], now)
 
 
@@ -123,11 +122,11 @@ async def keep(runtime: Runtime, row: ClaimedEffect, wanted: KeepTicket, *, firs
     kept = await runtime.store.read(_kept, runtime, (row.repository_id, wanted.no), now)
     if kept is None:
         return
-    ref = kept.home.repository.ref
+    ref = kept.context.repository.ref
     provider = runtime.provider_of(ref.host)
-    marker = tickets.marker(kept.test.case.id)
+    marker = tickets.marker(kept.test.id)
     stands = await provider.ticket(ref, marker, kept.issue.number)
-    is_linked = kept.test.case.ticket is not None
+    is_linked = kept.test.ticket is not None
     writing = ticketing.writing_of(
         kept.issue, _standing(stands), kept.status, now, is_linked=is_linked
     )
@@ -141,21 +140,23 @@ async def keep(runtime: Runtime, row: ClaimedEffect, wanted: KeepTicket, *, firs
         request = TicketRequest(marker, title, body, stands, writing.is_open)
         stands = await provider.put_ticket(ref, request)
         runtime.crash_points.reach("act.ticket.after_send")
-    subject = f"test/{kept.test.case.id}"
-    deed = audit_log.allowed(SYSTEM, kept.home.repository.org_id, "test.link_ticket", subject, now)
+    subject = f"test/{kept.test.id}"
+    deed = audit_log.allowed(
+        SYSTEM, kept.context.repository.org_id, "test.link_ticket", subject, now
+    )
     await runtime.store.run(_remember, runtime, kept, _standing(stands), deed)
     runtime.crash_points.reach("act.ticket.before_settle")
 
 
 def _kept(session: Tx, runtime: Runtime, of: tuple[int, int], now: datetime) -> Kept | None:
     repository_id, no = of
-    home = records.home_of(session, runtime, access.repository(session, repository_id), now)
+    context = records.context_of(session, runtime, access.repository(session, repository_id), now)
     issue = stored.issue_of(session, repository_id, no)
-    if issue is None or not home.settings.ticket_issues:
+    if issue is None or not context.settings.ticket_issues:
         return None
     span = Span(now - figures.WEEK, now)
-    measured = lists.with_figures(session, home, [no], span)
-    return Kept(home, measured[0], issue) if measured else None
+    measured = lists.with_figures(session, context, [no], span)
+    return Kept(context, measured[0], issue) if measured else None
 
 
 def _standing(ticket: Ticket | None) -> ProviderIssue | None:
@@ -172,7 +173,7 @@ def _opens_at(stands: Ticket, writing: Writing, status: Health) -> datetime | No
 def _remember(
     session: Tx, runtime: Runtime, kept: Kept, stands: ProviderIssue | None, deed: AuditEntry
 ) -> None:
-    repository = kept.home.repository
+    repository = kept.context.repository
     no, before = kept.issue.no, kept.issue.html_url
     # First, as whoever judges a test does: two that lock in another order wait for each other.
     test_cases.lock(session, repository.id)
@@ -191,32 +192,8 @@ def _remember(
 
 
 def _view(runtime: Runtime, kept: Kept) -> TicketText:
-    case, options = kept.test.case, runtime.options
-    repository = kept.home.repository
+    options, repository = runtime.options, kept.context.repository
     page = None
     if options.public_url is not None:
-        page = page_addresses.test(options, repository.ref, case.id)
-    rates = kept.test.rates or Rates()
-    return TicketText(
-        id=case.id,
-        name=case.name,
-        classname=case.classname,
-        file=case.file,
-        variant=case.variant,
-        owners=case.owners,
-        status=case.status,
-        reason=kept.test.reason,
-        since=case.since,
-        impact=case.impact,
-        week=rates.week,
-        day=rates.day,
-        failures=[_way(each) for each in kept.test.failures],
-        quarantined=kept.test.quarantined,
-        page=page,
-        links=Links(repository.url, options.public_url),
-        version=options.version,
-    )
-
-
-def _way(failure: CommonFailure) -> WayToFail:
-    return WayToFail(failure.headline, failure.count, failure.last_at)
+        page = page_addresses.test(options, repository.ref, kept.test.id)
+    return TicketText(kept.test, page, Links(repository.url, options.public_url), options.version)

@@ -86,8 +86,8 @@ def change(
         quarantine.put_ticket(session, place, no, after, row.at)
     audit.append(session, replace(row, data={"before": before, "after": after}))
     if after != before:
-        home = records.home_of(session, runtime, repository, row.at)
-        messages.tell_ticket(session, runtime, home, no, after)
+        context = records.context_of(session, runtime, repository, row.at)
+        messages.tell_ticket(session, runtime, context, no, after)
 
 
 def _address(session: Tx, repository: RepositoryRecord, request: TicketLink) -> str | None:

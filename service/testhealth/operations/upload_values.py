@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.testhealth.reports.results import Counts, Fault, FileStatus, Format, ReportFile
+from service.testhealth.reports.results import Counts, FileStatus, Format
+from service.testhealth.store.uploads import StoredFile
 from service.vocabulary import Health, Sha
 
 
@@ -37,29 +38,6 @@ class UploadMeta:
     unsent_files: int = 0
     dry_run: bool = False
     codeowners: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadFile:
-    """One file, parsed; `sha256` is the hex digest of its bytes without compression.
-
-    Empty: the file was refused before they were read.
-    """
-
-    name: str
-    sha256: str
-    report: ReportFile
-
-
-@dataclass(frozen=True, slots=True)
-class AnsweredFile:
-    """The result of reading one file; `format` None: not recognized, `error` None: accepted."""
-
-    name: str
-    format: Format | None
-    status: FileStatus
-    tests: int
-    error: Fault | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +81,7 @@ class UploadAnswer:
     dry_run: bool
     trusted: bool
     counts: Counts
-    files: tuple[AnsweredFile, ...]
+    files: tuple[StoredFile, ...]
     failures: tuple[AnsweredFailure, ...]
     failures_truncated: bool
     quarantined_failures: int

@@ -10,7 +10,6 @@ from typing import Generic, NamedTuple, TypeVar
 
 from service.testhealth.reports import results
 from service.testhealth.reports.results import (
-    Attempt,
     CaseKind,
     CaseResult,
     Outcome,
@@ -33,64 +32,43 @@ ATTEMPTS_MAX = 100
 DECISIVE = (Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED)
 
 
-class Result(NamedTuple):
-    """A test's attempts in one upload, in order; of more than 100 the first and the last 50.
-
-    `case` is its first case, for the fields. Without `is_comparable` the attempts are no
-    evidence of disagreement: they may be those of different tests, or of no test at all.
-    """
-
-    case: CaseResult
-    attempts: tuple[Attempt, ...]
-    is_comparable: bool
-
-    @property
-    def outcome(self) -> Outcome:
-        """As the last attempt that was not skipped; skipped if all were."""
-        ended = [each.outcome for each in self.attempts if each.outcome is not Outcome.SKIPPED]
-        return ended[-1] if ended else Outcome.SKIPPED
-
-
-class Sorted(NamedTuple, Generic[K]):
+class ResultsByTest(NamedTuple, Generic[K]):
     """The tests of an upload: those of which one case says that they passed at once, and others.
 
-    Each in order of first sight. Nearly all are of the first kind, of which no result is made.
+    Each in order of first sight. Nearly all are of the first kind.
     """
 
     passed: Mapping[K, CaseResult]
-    others: Mapping[K, Result]
+    others: Mapping[K, CaseResult]
+
+    @property
+    def size(self) -> int:
+        """Return how many tests there are."""
+        return len(self.passed) + len(self.others)
 
     @property
     def ran(self) -> int:
         """Return how many were not skipped."""
-        skipped = sum(1 for each in self.others.values() if each.outcome is Outcome.SKIPPED)
-        return len(self.passed) + len(self.others) - skipped
-
-    def has(self, test: K) -> bool:
-        """Return whether it is among them."""
-        return test in self.passed or test in self.others
-
-    def first_cases(self) -> dict[K, CaseResult]:
-        """The first case of each test."""
-        return {**self.passed, **{test: each.case for test, each in self.others.items()}}
+        others = self.others.values()
+        return self.size - sum(1 for each in others if each.final_outcome is Outcome.SKIPPED)
 
 
-def sorted_by_test(tests: Sequence[K], cases: Sequence[CaseResult]) -> Sorted[K]:
+def sorted_by_test(tests: Sequence[K], cases: Sequence[CaseResult]) -> ResultsByTest[K]:
     """The results of an upload's cases, given in document order with the test of each."""
     passed = dict(zip(tests, cases, strict=True))
     several = _several(tests, cases) if len(passed) < len(tests) else {}
     plain = CaseKind.TEST
     others = {
-        test: several.get(test) or _alone(case)
+        test: several.get(test) or _bounded(case)
         for test, case in zip(tests, cases, strict=True)
         if case.explicit_attempts or case.kind is not plain or test in several
     }
     for test in others:
         del passed[test]
-    return Sorted(passed, others)
+    return ResultsByTest(passed, others)
 
 
-def _several(tests: Sequence[K], cases: Sequence[CaseResult]) -> dict[K, Result]:
+def _several(tests: Sequence[K], cases: Sequence[CaseResult]) -> dict[K, CaseResult]:
     """The results of tests with more than one case."""
     counted = Counter(tests)
     groups: dict[K, list[CaseResult]] = {}
@@ -112,34 +90,38 @@ def _are_adjacent(places: Sequence[int], cases: Sequence[CaseResult]) -> bool:
     )
 
 
-def result_of(cases: Sequence[CaseResult], *, are_adjacent: bool = True) -> Result:
-    """The result of all cases of one identity, at least one.
+def result_of(cases: Sequence[CaseResult], *, are_adjacent: bool = True) -> CaseResult:
+    """The result of all cases of one identity, at least one: the first case with the attempts.
 
-    `are_adjacent`: nothing stands between them in one element of a suite, as between attempts.
+    It is of the kind `several` if the cases may be different tests; its only attempt is then that
+    of the worst case. `are_adjacent`: nothing stands between them in one element of a suite, as
+    between attempts.
     """
     first = cases[0]
     if len(cases) == 1:
-        return _alone(first)
+        return _bounded(first)
     is_retry = are_adjacent and _is_retried(cases)
-    if _is_one_test(cases) and (is_retry or is_repeated(cases)):
-        is_evidence = first.kind is CaseKind.TEST
+    if _is_one_test(cases) and (is_retry or _is_repeated(cases)):
         attempts = tuple(attempt for case in cases for attempt in case.attempts)
-        return Result(first, bounded(attempts), is_evidence)
+        return _bounded(first._replace(explicit_attempts=attempts))
     lasts = [case.attempts[-1] for case in cases]
     decisive = min(lasts, key=lambda attempt: DECISIVE.index(attempt.outcome))
-    return Result(first, (decisive,), is_comparable=False)
+    kind = CaseKind.SEVERAL if first.kind is CaseKind.TEST else first.kind
+    return first._replace(explicit_attempts=(decisive,), kind=kind)
 
 
-def bounded(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
-    """The attempts; where there are too many, without skipped ones and those in the middle.
+def _bounded(case: CaseResult) -> CaseResult:
+    """The case; of more than 100 attempts, without skipped ones, the first and the last 50.
 
     The last that was not skipped stays, since it decides.
     """
+    attempts = case.explicit_attempts
     if len(attempts) <= ATTEMPTS_MAX:
-        return attempts
+        return case
     half = ATTEMPTS_MAX // 2
     ran = tuple(each for each in attempts if each.outcome is not Outcome.SKIPPED) or attempts[:1]
-    return ran if len(ran) <= ATTEMPTS_MAX else ran[:half] + ran[-half:]
+    kept = ran if len(ran) <= ATTEMPTS_MAX else ran[:half] + ran[-half:]
+    return case._replace(explicit_attempts=kept)
 
 
 def _is_one_test(cases: Sequence[CaseResult]) -> bool:
@@ -147,16 +129,12 @@ def _is_one_test(cases: Sequence[CaseResult]) -> bool:
     return len({results.fields_of(case) for case in cases}) == 1
 
 
-def _alone(case: CaseResult) -> Result:
-    return Result(case, bounded(case.attempts), case.kind is CaseKind.TEST)
-
-
 def _is_retried(cases: Sequence[CaseResult]) -> bool:
     """All but the last failed, or all: what a runner writes that tries again until it passes."""
     return all(case.outcome is Outcome.FAILED for case in cases[:-1])
 
 
-def is_repeated(cases: Sequence[CaseResult]) -> bool:
+def _is_repeated(cases: Sequence[CaseResult]) -> bool:
     """One line of one file, and one suite: the same test on purpose.
 
     A file without a line is no place: two tests of one name can stand in it.
@@ -165,13 +143,9 @@ def is_repeated(cases: Sequence[CaseResult]) -> bool:
     return has_place and len({(case.file, case.line, case.parent) for case in cases}) == 1
 
 
-def duplicates_warned(results: Iterable[Result]) -> Warned | None:
+def duplicates_warned(results: Iterable[CaseResult]) -> Warned | None:
     """The warning for names that stand for different tests, None if there are none."""
-    names = [
-        result.case.name
-        for result in results
-        if result.case.kind is CaseKind.TEST and not result.is_comparable
-    ]
+    names = [result.name for result in results if result.kind is CaseKind.SEVERAL]
     if not names:
         return None
     text = SEVERAL_TESTS.format(n=len(names), name=names[0])

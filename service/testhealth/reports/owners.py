@@ -159,7 +159,7 @@ class CodeOwners:
     # Number → segments of the rules that were asked before.
     _segments: dict[int, tuple[Segment, ...]] = field(default_factory=dict)
 
-    def of(self, file: str) -> tuple[str, ...]:
+    def owners_of(self, file: str) -> tuple[str, ...]:
         """The owners of a path below the repository's root, case-sensitive; may be none."""
         if not file or is_absolute(file):
             return ()
@@ -184,7 +184,7 @@ def pieces(text: str, paths: Sequence[str]) -> Iterator[object]:
     """Return the owners of paths by the text of a file: dictionaries, some paths at a time."""
     rules = owners_in(text)
     for first in range(0, len(paths), PATHS_OF_PIECE):
-        yield {path: rules.of(path) for path in paths[first : first + PATHS_OF_PIECE]}
+        yield {path: rules.owners_of(path) for path in paths[first : first + PATHS_OF_PIECE]}
 
 
 def owners_in(text: str) -> CodeOwners:

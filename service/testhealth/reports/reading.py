@@ -227,7 +227,7 @@ class Reading:
         if self.unread_failures:
             self._odd[WarningCode.UNREAD_FAILURES] = self.unread_failures
         words = tuple(self._unknown_words)
-        warnings = [*before, *(warned(code, n) for code, n in self._odd.items())]
+        warnings = [*before, *(_warned(code, n) for code, n in self._odd.items())]
         if words:
             text = UNKNOWN_OUTCOMES.format(words=", ".join(map(repr, words)))
             warnings.append(Warned(WarningCode.UNKNOWN_OUTCOME, text))
@@ -260,7 +260,7 @@ def refused(fault: Fault, report_format: Format | None = None) -> ReportFile:
     return ReportFile(report_format, FileStatus.REFUSED, fault=fault)
 
 
-def warned(code: WarningCode, count: int) -> Warned:
+def _warned(code: WarningCode, count: int) -> Warned:
     """The sentence of an oddity that occurred so often."""
     return Warned(code, TEXTS[code].format(n=f"{count:,}"))
 

@@ -60,10 +60,10 @@ def read(content: bytes, wanted: Format | None, read_options: ReadOptions) -> Re
     if report.status is FileStatus.REFUSED:
         return report
     report = replace(report, warnings=(*text.warnings, *report.warnings))
-    return damaged(report, bytes_read.fault) if bytes_read.fault else report
+    return _damaged(report, bytes_read.fault) if bytes_read.fault else report
 
 
-def damaged(report: ReportFile, fault: Fault) -> ReportFile:
+def _damaged(report: ReportFile, fault: Fault) -> ReportFile:
     """The report of a file whose container was cut or damaged: never more than partial."""
     if report.fault or not report.cases:
         return report if report.cases else refused(fault, report.format)

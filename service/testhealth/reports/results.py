@@ -20,11 +20,13 @@ class Outcome(StrEnum):
 class CaseKind(StrEnum):
     """The kinds of things behind a case.
 
-    `unnamed` and `synthetic` are counted and listed, never evidence: the first could be any
-    test, the second is a failure outside of every test, of a suite or a package.
+    All but `test` are counted and listed, never evidence of disagreement: `several` are tests of
+    one name, an `unnamed` one could be any test, a `synthetic` one is a failure outside of every
+    test, of a suite or a package.
     """
 
     TEST = "test"
+    SEVERAL = "several"
     UNNAMED = "unnamed"
     SYNTHETIC = "synthetic"
 
@@ -94,6 +96,8 @@ class Attempt(NamedTuple):
 class CaseResult(NamedTuple):
     """One case of a report: which test, and its attempts in order; the last one decides.
 
+    `duplicates.sorted_by_test` makes one of all cases of a test.
+
     Texts are as in the report, empty when missing; `file` is normalized (docs/design/reports.md 7).
     `parent` joins the enclosing suites by `/`; `outermost_suite` is the first of them where there
     are several, for the alias of docs/design/reports.md 7, else empty. `claimed_id` is the id that
@@ -130,6 +134,17 @@ class CaseResult(NamedTuple):
     def outcome(self) -> Outcome:
         """The outcome of the last attempt."""
         return self.explicit_attempts[-1].outcome if self.explicit_attempts else Outcome.PASSED
+
+    @property
+    def final_outcome(self) -> Outcome:
+        """The outcome of the last attempt that was not skipped; skipped if all were."""
+        ended = [each.outcome for each in self.attempts if each.outcome is not Outcome.SKIPPED]
+        return ended[-1] if ended else Outcome.SKIPPED
+
+    @property
+    def is_comparable(self) -> bool:
+        """Return whether attempts that differ are evidence: all of them are of one test."""
+        return self.kind is CaseKind.TEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +196,8 @@ class ReportFile:
     Cases are in document order. `declared` is None where the report declares no number of tests.
     `is_interrupted` is true where the report shows that its runner stopped before its end.
     `unread_failures` is how many failures and errors it declares beyond those in it, and
-    `unknown_words` are words and elements for outcomes that no reader knows.
+    `unknown_words` are words and elements for outcomes that no reader knows. `sha256` is the hex
+    digest of its bytes without compression, empty if it was refused before they were read.
     """
 
     format: Format | None
@@ -193,6 +209,8 @@ class ReportFile:
     is_interrupted: bool = False
     unread_failures: int = 0
     unknown_words: tuple[str, ...] = ()
+    name: str = ""
+    sha256: str = ""
 
     @property
     def undelivered(self) -> int:

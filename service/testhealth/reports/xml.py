@@ -194,13 +194,13 @@ def head_of(piece: str) -> Head | None:
         return None
     made: list[str] = []
     is_odd = bool(piece[:at].strip())
-    made.append(blank(piece[:at]) if is_odd else piece[:at])
+    made.append(_blank(piece[:at]) if is_odd else piece[:at])
     is_first = not at
     while (end := _end_of_misc(piece, at)) is not None:
         is_declaration = DECLARATION.match(piece, at) is not None
         is_odd |= is_declaration and not is_first
         is_first = False
-        made.append(blank(piece[at:end]) if is_declaration else piece[at:end])
+        made.append(_blank(piece[at:end]) if is_declaration else piece[at:end])
         at = end
     made.append(piece[at:])
     root = ROOT.match(piece, at)
@@ -215,7 +215,7 @@ def doctype_of(head: Head) -> str:
     return local(named[1]) if named else ""
 
 
-def blank(text: str) -> str:
+def _blank(text: str) -> str:
     """As many blanks, on as many lines."""
     return re.sub(r"[^\n]", " ", text)
 

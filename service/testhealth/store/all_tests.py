@@ -34,8 +34,8 @@ from service.testhealth.store.listings import (
     ListedCase,
     cases,
     listed_case,
+    listed_cases,
     overrides,
-    records,
     tickets,
 )
 from service.testhealth.store.numbered import Numbered
@@ -162,7 +162,7 @@ class AllTests:
         return func.coalesce(or_(is_always, and_(~is_said, of_status)), False)
 
 
-class Harm(NamedTuple):
+class CostOfTests(NamedTuple):
     """The cost of tests in 168 hours.
 
     `pull_requests` are those for which a test failed that is flaky or broken now, `cost_ms` is the
@@ -203,7 +203,7 @@ SELECT_HIT = (
 _OF_CASE = and_(attempts.c.repository_id == cases.c.repository_id, attempts.c.no == cases.c.no)
 
 
-def harm(session: Connection, repository_id: int, now: datetime) -> Harm:
+def cost_of_tests(session: Connection, repository_id: int, now: datetime) -> CostOfTests:
     """Return what the tests of a repository cost in the 168 hours before `now`."""
     asked = {"of_repository": repository_id}
     since = now - figures.WEEK
@@ -224,7 +224,7 @@ def harm(session: Connection, repository_id: int, now: datetime) -> Harm:
     )
     rows = session.execute(SELECT_COUNTS, asked).all()
     by_status = {row.status: row.tests for row in rows}
-    return Harm(
+    return CostOfTests(
         tests=sum(by_status.values()),
         flaky=by_status.get(Health.FLAKY.value, 0),
         broken=by_status.get(Health.BROKEN.value, 0),
@@ -271,7 +271,7 @@ def _listed(
     return {
         (here, case.no): case
         for here, nos in numbers.items()
-        for case in records(session, here, nos)
+        for case in listed_cases(session, here, nos)
     }
 
 

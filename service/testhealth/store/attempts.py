@@ -57,32 +57,6 @@ class StoredAttempt:
     is_comparable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class SeenFailure:
-    """A failed attempt, by the key of its failure group."""
-
-    key: str
-    headline: str
-    stack: str
-    at: datetime
-
-
-class FailureText(NamedTuple):
-    """The description of how an attempt failed; `stack` is empty where the report had none."""
-
-    headline: str
-    stack: str
-
-
-class FailedIn(NamedTuple):
-    """A test that failed in an upload, whether that counted as passed, and the failure's key."""
-
-    no: int
-    is_quarantined: bool
-    failure: str | None
-    upload: str
-
-
 class Attempted(NamedTuple):
     """The times of a test's first and last stored attempt with an outcome."""
 
@@ -167,11 +141,10 @@ def outcomes(
             yield upload, no, Outcome(outcome)
 
 
-def failed_in(session: Connection, upload_ids: Sequence[str], at_most: int) -> tuple[FailedIn, ...]:
-    """Return the tests whose last attempt failed in these uploads, by number.
-
-    A test that failed in several uploads is returned several times.
-    """
+def failed_in(
+    session: Connection, upload_ids: Sequence[str], at_most: int
+) -> tuple[StoredAttempt, ...]:
+    """Return the last attempts of the tests that failed in these uploads, by number."""
     later = attempts.alias("later")
     was_tried_again = exists().where(
         later.c.upload == attempts.c.upload,
@@ -180,7 +153,7 @@ def failed_in(session: Connection, upload_ids: Sequence[str], at_most: int) -> t
         later.c.outcome != Outcome.SKIPPED.value,
     )
     statement = (
-        select(attempts.c.no, attempts.c.is_quarantined, attempts.c.failure, attempts.c.upload)
+        select(*ATTEMPT.columns)
         .where(
             attempts.c.upload.in_(upload_ids),
             attempts.c.outcome == Outcome.FAILED.value,
@@ -189,7 +162,7 @@ def failed_in(session: Connection, upload_ids: Sequence[str], at_most: int) -> t
         .order_by(attempts.c.no, attempts.c.upload)
         .limit(at_most)
     )
-    return tuple(FailedIn(*row) for row in session.execute(statement))
+    return tuple(map(ATTEMPT.value, session.execute(statement)))
 
 
 def failure_keys(
@@ -221,25 +194,6 @@ def failure_keys(
     }
 
 
-def failure_texts(
-    session: Connection, failed: Sequence[FailedIn]
-) -> Mapping[tuple[str, int], FailureText]:
-    """Return by upload and number how the last failed attempt of each test failed there."""
-    statement = (
-        select(attempts.c.upload, attempts.c.no, attempts.c.headline, attempts.c.stack)
-        .where(
-            attempts.c.upload.in_({each.upload for each in failed}),
-            attempts.c.no.in_({each.no for each in failed}),
-            attempts.c.outcome == Outcome.FAILED.value,
-        )
-        .order_by(attempts.c.upload, attempts.c.no, attempts.c.n)
-    )
-    return {
-        (row.upload, row.no): FailureText(row.headline or "", row.stack or "")
-        for row in session.execute(statement)
-    }
-
-
 def attempted(
     session: Connection, repository_id: int, nos: Iterable[int], since: datetime
 ) -> Iterator[Attempted]:
@@ -266,15 +220,18 @@ def attempted(
 # Failure groups and impacts.
 
 
-def note_failures(session: Connection, place: Place, given: Iterable[SeenFailure]) -> None:
+def note_failures(session: Connection, place: Place, failed: Iterable[StoredAttempt]) -> None:
     """Store the newest headline of each failure group, with its stack."""
-    newest: dict[str, SeenFailure] = {}
-    for each in sorted(given, key=lambda seen: (seen.at, seen.headline)):
-        newest[each.key] = each
+    newest = {
+        each.failure: each
+        for each in sorted(failed, key=lambda each: (each.ran_at, each.headline or ""))
+        if each.failure is not None
+    }
     rows = [
-        {"key": key, "headline": seen.headline, "sample": seen.stack, "last_at": seen.at}
+        {"key": key, "headline": each.headline or "", "sample": each.stack or ""}
+        | {"last_at": each.ran_at}
         | keys_of(place)
-        for key, seen in sorted(newest.items())
+        for key, each in sorted(newest.items())
     ]
     if rows:
         session.execute(PUT_GROUP, rows)

@@ -24,7 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database import bulk
-from service.database.codec import JsonCodec, Raw, RowCodec
+from service.database.codec import JsonCodec, Raw
 from service.database.types import Utc
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.store.tables_tests import CaseAliasRow, CaseRow, TestedRepositoryRow
@@ -62,61 +62,11 @@ class Shared:
     is_behind: bool = False
 
 
-class Fields(NamedTuple):
-    """The names of a test, each text at the length that is stored."""
+Fields = tuple[str, ...]
+"""Name, class, suites and file of a test, each text at the length that is stored."""
 
-    name: str
-    classname: str
-    parent: str
-    file: str
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A test as it is stored; texts are empty when missing.
-
-    `named_under` is the index in `Shared.names` of the name that its id was made with.
-    `is_known` is false while only untrusted uploads have it. The ranks are minus the number of pull
-    requests hit and minus the milliseconds of CI lost in a week; the oldest of these were lost at
-    `costs_since`.
-    """
-
-    no: int
-    id: str
-    named_under: int
-    name: str
-    classname: str
-    parent: str
-    file: str
-    variant: str
-    owners: tuple[str, ...]
-    first_run_at: datetime
-    status_since: datetime
-    line: int | None = None
-    is_known: bool = True
-    last_failed_at: datetime | None = None
-    ever_passed: bool = False
-    status: Health = Health.HEALTHY
-    impact_rank: int = 0
-    cost_rank: int = 0
-    costs_since: datetime | None = None
-
-    @property
-    def impact(self) -> int:
-        """Pull requests hit in the last 168 hours."""
-        return -self.impact_rank
-
-
-class Own(NamedTuple):
-    """The columns in which new tests of an upload differ; all others are equal."""
-
-    no: int
-    id: str
-    name: str
-    classname: str
-    parent: str
-    file: str
-    line: int | None
+NewCase = tuple[int | str | None, ...]
+"""The number taken for a test, its id, its four `Fields`, and its line."""
 
 
 class Past(NamedTuple):
@@ -145,12 +95,21 @@ aliases = CaseAliasRow.__table__
 
 NAMES: JsonCodec[tuple[RepositoryKey, ...]] = JsonCodec(tuple[RepositoryKey, ...])
 OWNERS: JsonCodec[tuple[str, ...]] = JsonCodec(tuple[str, ...])
-CASE = RowCodec(Case, cases, keys={"repository_id", "org_id"})
 
-_EQUAL = tuple(name for name in CASE.names if name not in Own._fields)
+_NEW = {
+    "owners": OWNERS.encode(()),
+    "is_known": False,
+    "last_failed_at": None,
+    "ever_passed": False,
+    "status": Health.HEALTHY.value,
+    "impact_rank": 0,
+    "cost_rank": 0,
+    "costs_since": None,
+}
+_EQUAL = (*_NEW, "named_under", "variant", "first_run_at", "status_since")
 INSERT_CASES = bulk.inserted(
     cases,
-    [cases.c[name] for name in Own._fields],
+    [cases.c[name] for name in ("no", "id", "name", "classname", "parent", "file", "line")],
     [cases.c[name] for name in (*_EQUAL, "org_id", "repository_id")],
 )
 INSERT_ALIASES = bulk.inserted(
@@ -281,11 +240,21 @@ def count(session: Connection, repository_id: int) -> int:
     return many
 
 
-def add(session: Connection, place: Place, alike: Case, new: Sequence[Own]) -> None:
-    """Store new tests under numbers that were taken for them; other columns are as in `alike`."""
-    row = CASE.row(alike)
-    equal = {name: row[name] for name in _EQUAL}
-    bulk.send(session, INSERT_CASES, list(map(tuple, new)), **equal, **keys_of(place))
+def add(
+    session: Connection,
+    place: Place,
+    seen: tuple[int, str, datetime],
+    new: Sequence[NewCase],
+) -> None:
+    """Store new tests, unknown until a trusted upload counts.
+
+    `seen`: the index in `Shared.names` of the name that their ids were made with, their variant,
+    and when they ran.
+    """
+    named_under, variant, at = seen
+    equal = _NEW | {"named_under": named_under, "variant": variant}
+    equal |= {"first_run_at": at, "status_since": at}
+    bulk.send(session, INSERT_CASES, new, **equal, **keys_of(place))
 
 
 def add_aliases(session: Connection, place: Place, numbers: Mapping[str, int]) -> None:
@@ -302,29 +271,26 @@ def fields_of(session: Connection, repository_id: int, ids: Iterable[str]) -> di
         cases.c.id.in_(list(ids)),
         cases.c.is_known.is_(True),
     )
-    return {each: Fields(*row) for each, *row in session.execute(statement)}
+    return {each: tuple(row) for each, *row in session.execute(statement)}
 
 
-def by_ids(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, Case]:
-    """Return each id → the known test of that id, or of that other id; unknown ids are absent."""
-    tests: dict[str, Case] = {}
-    by_id = select(*CASE.columns).where(cases.c.repository_id == repository_id)
-    by_alias = (
-        select(*CASE.columns, aliases.c.id.label("alias"))
-        .join(
-            cases, (cases.c.repository_id == aliases.c.repository_id) & (cases.c.no == aliases.c.no)
-        )
-        .where(aliases.c.repository_id == repository_id)
+def by_ids(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, int]:
+    """Return each id → the number of the known test of that id, or of that other id."""
+    tests: dict[str, tuple[int, bool]] = {}
+    by_id = select(cases.c.id, cases.c.no, cases.c.is_known)
+    by_alias = select(aliases.c.id, cases.c.no, cases.c.is_known).join(
+        cases, (cases.c.repository_id == aliases.c.repository_id) & (cases.c.no == aliases.c.no)
     )
     for some in bulk.parts(list(dict.fromkeys(ids)), ASKED_AT_ONCE):
-        for row in session.execute(by_id.where(cases.c.id.in_(some))):
-            test = CASE.value(row)
-            tests[test.id] = test
+        own = by_id.where(cases.c.repository_id == repository_id, cases.c.id.in_(some))
+        tests |= {test_id: (no, is_known) for test_id, no, is_known in session.execute(own)}
         missing = [each for each in some if each not in tests]
         if missing:
-            for row in session.execute(by_alias.where(aliases.c.id.in_(missing))):
-                tests[row.alias] = CASE.value(row)
-    return {each: test for each, test in tests.items() if test.is_known}
+            other = by_alias.where(
+                aliases.c.repository_id == repository_id, aliases.c.id.in_(missing)
+            )
+            tests |= {test_id: (no, is_known) for test_id, no, is_known in session.execute(other)}
+    return {each: no for each, (no, is_known) in tests.items() if is_known}
 
 
 def pasts_of(session: Connection, repository_id: int, nos: Iterable[int]) -> dict[int, Past]:

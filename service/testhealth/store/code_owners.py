@@ -144,7 +144,7 @@ def cases_after(
     )
 
 
-def own(
+def assign_owners(
     session: Connection,
     place: Place,
     as_read_at: datetime,

@@ -1,4 +1,4 @@
-"""Tests as lists show them, and the list of unhealthy tests."""
+"""Tests as lists, pages and answers show them, and the list of unhealthy tests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +21,9 @@ from sqlalchemy import (
 )
 
 from service.database import bulk
+from service.testhealth.detector.quarantine import QuarantineSetting
+from service.testhealth.store.failing import CommonFailure
+from service.testhealth.store.figures import Rates
 from service.testhealth.store.numbered import Numbered
 from service.testhealth.store.tables_tests import (
     CaseOverrideRow,
@@ -33,10 +36,12 @@ from service.vocabulary import Health, Override
 
 
 class ListedCase(NamedTuple):
-    """A test among others; texts are empty when missing.
+    """A test with its health and what people decided about it; texts are empty when missing.
 
-    `cost_ms` is the CI time that it lost in a week. `reason` is None until the test was judged.
-    `override` is UNSPECIFIED when nobody said anything, and may have expired.
+    `cost_ms` is the CI time that it lost in a week. `override` may have expired; UNSPECIFIED: there
+    is none. `reason` is empty until the test was judged. `operations/records.py:described` fills it
+    in then, with `setting`, by which the test is quarantined now, None if it is not. Only some
+    lists have the fields from `rates` on.
     """
 
     no: int
@@ -53,13 +58,22 @@ class ListedCase(NamedTuple):
     cost_ms: int
     first_run_at: datetime
     last_failed_at: datetime | None
-    reason: str | None
+    reason: str
     override: Override
     override_reason: str
     override_at: datetime | None
     expires_at: datetime | None
     ticket: str | None
     line: int | None = None
+    setting: QuarantineSetting | None = None
+    rates: Rates | None = None
+    failures: tuple[CommonFailure, ...] = ()
+    quarantined_since: datetime | None = None
+
+    @property
+    def quarantined(self) -> bool:
+        """Return whether its failures count as passed now."""
+        return self.setting is not None
 
     @property
     def lost(self) -> timedelta:
@@ -182,7 +196,7 @@ def marked(session: Connection, repository_id: int, nos: Sequence[int]) -> list[
     return list(session.execute(SELECT_MARKED, asked).scalars()) if nos else []
 
 
-def records(session: Connection, repository_id: int, nos: Sequence[int]) -> list[ListedCase]:
+def listed_cases(session: Connection, repository_id: int, nos: Sequence[int]) -> list[ListedCase]:
     """Return tests by their numbers, in that order."""
     if not nos:
         return []
@@ -208,7 +222,7 @@ def listed_case(row: Row[*tuple[object, ...]]) -> ListedCase:
         cost_ms=-row.cost_rank,
         first_run_at=row.first_run_at,
         last_failed_at=row.last_failed_at,
-        reason=row.reason,
+        reason=row.reason or "",
         override=Override.UNSPECIFIED if row.override is None else Override(row.override),
         override_reason=row.override_reason or "",
         override_at=row.override_at,

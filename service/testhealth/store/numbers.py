@@ -15,31 +15,28 @@ from service.database.types import Utc
 from service.testhealth.store.tables_tests import CaseAliasRow, CaseRow
 
 
-class Numbered(NamedTuple):
-    """A test by its number and its own id."""
-
-    no: int
-    id: str
-
-
 class Numbers(NamedTuple):
-    """Id → number of a test, known or not.
+    """Tests by id, known or not, each at the number that it has.
 
-    By number those of which a run is to be noted, `unrun`, and those of which a pass is: these
-    and `unpassed` ones.
+    `own_ids` has other ids of tests → their own ones. By number those of which a run is to be
+    noted, `unrun`, and those of which a pass is: these and `unpassed` ones.
     """
 
     by_id: dict[str, int]
+    own_ids: dict[str, str]
     unrun: set[int]
     unpassed: set[int]
 
+    def number_of(self, test_id: str) -> int | None:
+        """Return the number of the test that has this id, or has it as another one."""
+        return self.by_id.get(self.own_ids.get(test_id, test_id))
 
-class Aliased(NamedTuple):
-    """Other id → the test that it means, known or not; what is to be noted as of `Numbers`."""
-
-    by_id: dict[str, Numbered]
-    unrun: set[int]
-    unpassed: set[int]
+    def add(self, others: "Numbers") -> None:
+        """Add other tests."""
+        self.by_id.update(others.by_id)
+        self.own_ids.update(others.own_ids)
+        self.unrun.update(others.unrun)
+        self.unpassed.update(others.unpassed)
 
 
 cases = CaseRow.__table__
@@ -70,32 +67,26 @@ SELECT_ALIASED = select(
 
 
 def numbers_of(
-    session: Connection, repository_id: int, ids: Iterable[str], at: datetime
+    session: Connection, repository_id: int, ids: Sequence[str], at: datetime
 ) -> Numbers:
-    """The tests of these very ids, each as it was given, if they run at an instant."""
-    numbers = Numbers({}, set(), set())
-    binds = _binds(repository_id, at)
+    """The tests that have these ids, or have them as other ids, if they run at an instant."""
+    numbers = Numbers({}, {}, set(), set())
+    binds: dict[str, object] = {"of_repository": repository_id, "to_at": at}
     for some, (places, nos, unrun, unpassed) in _columns_of_ids(
         session, SELECT_NUMBERS, ids, binds
     ):
         numbers.by_id.update(zip(map(some.__getitem__, places), nos, strict=True))
         numbers.unrun.update(unrun)
         numbers.unpassed.update(unpassed)
-    return numbers
-
-
-def aliased(session: Connection, repository_id: int, ids: Iterable[str], at: datetime) -> Aliased:
-    """The tests of these other ids; ids that are nobody's are left out."""
-    tests_meant = Aliased({}, set(), set())
-    binds = _binds(repository_id, at)
+    unknown = [each for each in ids if each not in numbers.by_id]
     for some, (places, nos, own, unrun, unpassed) in _columns_of_ids(
-        session, SELECT_ALIASED, ids, binds
+        session, SELECT_ALIASED, unknown, binds
     ):
-        tests = map(Numbered, nos, own)
-        tests_meant.by_id.update(zip(map(some.__getitem__, places), tests, strict=True))
-        tests_meant.unrun.update(unrun)
-        tests_meant.unpassed.update(unpassed)
-    return tests_meant
+        numbers.own_ids.update(zip(map(some.__getitem__, places), own, strict=True))
+        numbers.by_id.update(zip(own, nos, strict=True))
+        numbers.unrun.update(unrun)
+        numbers.unpassed.update(unpassed)
+    return numbers
 
 
 def _columns_of_ids(
@@ -109,7 +100,3 @@ def _columns_of_ids(
     for some in bulk.parts(sorted(ids)):
         row = session.execute(question, bulk.text_params(some) | binds).one()
         yield some, bulk.columns_of(tuple(row))
-
-
-def _binds(repository_id: int, at: datetime) -> dict[str, object]:
-    return {"of_repository": repository_id, "to_at": at}

@@ -14,6 +14,7 @@ from service.database.codec import RowCodec
 from service.testhealth.detector.health import NO_NUMBERS, Numbers
 from service.testhealth.detector.history import Change
 from service.testhealth.detector.score import Noise
+from service.testhealth.detector.spans import Settled
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store.cases import Place, in_parts, keys_of
 from service.testhealth.store.tables_evidence import NoiseRow
@@ -43,16 +44,6 @@ class ChangeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class StoredSettled:
-    """The conclusions from deleted evidence; `broken`: branch, job key, since when."""
-
-    at: datetime
-    since: datetime | None = None
-    epoch: datetime | None = None
-    broken: tuple[tuple[str, str, datetime], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class CaseState:
     """The state of a test; `numbers` are what it was judged by, `flag` is a person's."""
 
@@ -62,7 +53,7 @@ class CaseState:
     since: datetime
     is_stale: bool = False
     numbers: Numbers = NO_NUMBERS
-    settled: StoredSettled | None = None
+    settled: Settled | None = None
     flag: Flag = Flag.NONE
     flag_reason: str = ""
     flagged_by: str = ""

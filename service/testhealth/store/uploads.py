@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 from service.database import bulk
 from service.database.codec import JsonCodec, RowCodec
 from service.testhealth.detector.completeness import Account
-from service.testhealth.reports.results import FileStatus, Format, Outcome
+from service.testhealth.reports.results import Fault, FileStatus, Format, Outcome
 from service.testhealth.reports.uploads import LETTERS, EvidenceUpload, UploadClass
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import bitmaps
@@ -37,6 +37,11 @@ class StoredFile:
     line: int | None = None
     column: int | None = None
     sha256: str = ""
+
+    @property
+    def fault(self) -> Fault | None:
+        """Why reading stopped, and where."""
+        return None if self.error is None else Fault(self.error, self.line, self.column)
 
 
 NO_ACCOUNT = Account()

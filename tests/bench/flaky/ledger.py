@@ -352,7 +352,7 @@ class Ledger:
         for day in range(size):
             since = max(0, day - noise.DAYS)
             tallies = [tuple(each[day] - each[since] for each in four) for four in tests]
-            found[first + day] = noise.of(
+            found[first + day] = noise.measure(
                 sums[0][day] - sums[0][since],
                 sums[1][day] - sums[1][since],
                 [

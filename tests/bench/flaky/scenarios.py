@@ -169,7 +169,7 @@ def is_founded(health: Health) -> bool:
         if numbers.a is None or numbers.b is None or numbers.noise is None:
             return False
         again = score.log_score(numbers.a, numbers.b, numbers.noise)
-        is_same = isclose(score.shown(again), numbers.score or 0)
+        is_same = isclose(score.shown_score(again), numbers.score or 0)
         return is_same and again >= log(numbers.threshold or 0) and bool(numbers.groups)
     if health.value is Status.BROKEN:
         return bool(numbers.streak) and numbers.probability is not None

@@ -22,7 +22,7 @@ UNSENT_FILES_MAX = 1_000_000
 FORMATS = tuple(parsing.FORMATS)
 
 
-def report_format(value: object) -> object:
+def _report_format(value: object) -> object:
     """One of the formats, or `auto`, in any letter case."""
     if value is None:
         return None
@@ -36,7 +36,7 @@ def report_format(value: object) -> object:
 Line = Annotated[str, Field(max_length=LINE_MAX, pattern=common.LINE)]
 ReportFormat = Annotated[
     str,
-    BeforeValidator(report_format),
+    BeforeValidator(_report_format),
     WithJsonSchema({"type": "string", "enum": list(FORMATS)}),
 ]
 

@@ -49,7 +49,7 @@ def read(text: Text, read_options: ReadOptions) -> ReportFile:
         return refused(Fault(NO_FORMAT))
     reading = Reading(Format.CTRF, read_options)
     for test in shapes.records(results["tests"]):
-        reading.add(case_of(reading, test))
+        reading.add(_case_of(reading, test))
     failed = shapes.number(shapes.record(results.get("summary")), "failed") or 0
     read_failures = sum(
         attempt.outcome is Outcome.FAILED
@@ -60,7 +60,7 @@ def read(text: Text, read_options: ReadOptions) -> ReportFile:
     return reading.report(None)
 
 
-def case_of(reading: Reading, test: Fields) -> CaseResult:
+def _case_of(reading: Reading, test: Fields) -> CaseResult:
     """One element of `tests`; nearly all passed at once and are said in short."""
     suite = test.get("suite")
     names = suite if isinstance(suite, list) else [suite]
@@ -73,7 +73,7 @@ def case_of(reading: Reading, test: Fields) -> CaseResult:
         "/".join(path),
         reading.file(shapes.text(test, "filePath")),
         seconds_of(test) if has_passed and not retries else None,
-        () if has_passed and not retries else (*retries, attempt_of(reading, test)),
+        () if has_passed and not retries else (*retries, _attempt_of(reading, test)),
         shapes.line(test, "line"),
         reading.claim(shapes.text(test, "id")),
         path[0] if len(path) > 1 else "",
@@ -84,14 +84,14 @@ def _retries_of(reading: Reading, test: Fields) -> tuple[Attempt, ...]:
     """The attempts before the last: as listed, else as many failed ones as `retries` says."""
     listed = shapes.records(test.get("retryAttempts"))[:RETRIES_MAX]
     if listed:
-        return tuple(attempt_of(reading, each) for each in listed)
+        return tuple(_attempt_of(reading, each) for each in listed)
     retries = shapes.number(test, "retries")
     if test.get("flaky") is not True or not retries or retries < 1:
         return ()
     return (Attempt(Outcome.FAILED),) * int(min(retries, RETRIES_MAX))
 
 
-def attempt_of(reading: Reading, fields: Fields) -> Attempt:
+def _attempt_of(reading: Reading, fields: Fields) -> Attempt:
     """The attempt that a test or one of its retries describes."""
     word = shapes.text(fields, "status")
     if word not in OUTCOMES:

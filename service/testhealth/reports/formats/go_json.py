@@ -122,9 +122,9 @@ def read(text: Text, read_options: ReadOptions) -> ReportFile:
     }
     for (package, test), each in seen.items():
         if test and each.attempts:
-            reading.add(case_of(reading, test, package, each))
+            reading.add(_case_of(reading, test, package, each))
         elif not test and has_failed(each) and package not in failed_packages:
-            case = case_of(reading, PACKAGE_FAILURE, package, each)
+            case = _case_of(reading, PACKAGE_FAILURE, package, each)
             reading.add(case._replace(kind=CaseKind.SYNTHETIC))
     return reading.report(None)
 
@@ -149,7 +149,7 @@ def note(seen: dict[tuple[str, str], Seen], event: dict[str, object]) -> None:
         each = seen.setdefault(key, Seen())
         printed = shapes.text(event, "Output")
         each.printed.add(printed)
-        each.has_spoken = each.has_spoken or is_own(printed)
+        each.has_spoken = each.has_spoken or _is_own(printed)
     elif action in ("run", "start"):
         seen.setdefault(key, Seen()).is_open = True
     elif isinstance(action, str) and action in TERMINALS:
@@ -178,7 +178,7 @@ def _follows_subtests(seen: Mapping[tuple[str, str], Seen], key: tuple[str, str]
     return bool(test) and each.has_failed_inside and not each.has_spoken
 
 
-def is_own(printed: str) -> bool:
+def _is_own(printed: str) -> bool:
     """Return whether a line is what a test says, and not what Go writes around it."""
     said = printed.strip()
     return bool(said) and not said.startswith(FRAMING)
@@ -197,7 +197,7 @@ def has_failed(seen: Seen) -> bool:
     return any(attempt.outcome is Outcome.FAILED for attempt in seen.attempts)
 
 
-def case_of(reading: Reading, name: str, package: str, seen: Seen) -> CaseResult:
+def _case_of(reading: Reading, name: str, package: str, seen: Seen) -> CaseResult:
     """The case of a (package, test) that ended at least once."""
     attempts = tuple(
         reading.failed(attempt._replace(message=_message_in(attempt.stack)))

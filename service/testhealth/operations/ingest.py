@@ -27,7 +27,6 @@ from service.testhealth.operations import (
     checks,
     classify,
     collector,
-    costs,
     findings,
     identify,
     judge,
@@ -39,25 +38,25 @@ from service.testhealth.operations import (
 )
 from service.testhealth.operations.answers import Failing
 from service.testhealth.operations.classify import Classified, Collected, Doubts
-from service.testhealth.operations.findings import Arrived, Findings, NamedOwners, Sums
+from service.testhealth.operations.findings import Arrived, Findings, NamedOwners
 from service.testhealth.operations.identify import Identified, Lookup
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.messages import UploadSummary
 from service.testhealth.operations.parsing import SentFile
 from service.testhealth.operations.queue_links import QueueLinks
-from service.testhealth.operations.records import Home
-from service.testhealth.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
+from service.testhealth.operations.records import RepositoryContext
+from service.testhealth.operations.upload_values import UploadAnswer, UploadMeta
 from service.testhealth.reports import results
-from service.testhealth.reports.duplicates import Sorted
+from service.testhealth.reports.duplicates import ResultsByTest
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.reports.reading import FAILURES_MAX
-from service.testhealth.reports.results import Counts, FileStatus, Outcome
+from service.testhealth.reports.results import Counts, FileStatus, Outcome, ReportFile
 from service.testhealth.reports.uploads import FAILED, PASSED, UploadClass
 from service.testhealth.store import artifacts, code_owners, days, sets, uploads
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import cases as test_cases
+from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.index_cache import CachedIndex
-from service.testhealth.store.numbers import Numbers
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import SYSTEM, Actor, Sha
 
@@ -69,7 +68,7 @@ AHEAD_MAX = timedelta(minutes=5)
 """A client's clock may be so far ahead."""
 
 
-async def receive(
+async def ingest_files(
     runtime: Runtime,
     caller: Caller,
     repository: RepositoryRecord,
@@ -79,7 +78,7 @@ async def receive(
     """Read files as they were sent and take them in. Raises what reading and taking in raise."""
     with collector.put_off():
         # No variable holds the results: the collector would look through them afterwards.
-        return await take_in(
+        return await ingest_upload(
             runtime,
             caller,
             repository,
@@ -88,12 +87,12 @@ async def receive(
         )
 
 
-async def take_in(
+async def ingest_upload(
     runtime: Runtime,
     caller: Caller,
     repository: RepositoryRecord,
     meta: UploadMeta,
-    files: tuple[ReadFile, ...],
+    files: tuple[ReportFile, ...],
 ) -> UploadAnswer:
     """Store an upload's evidence, judge its tests, and answer; a dry run stores nothing.
 
@@ -109,11 +108,11 @@ async def take_in(
     return await _enter(runtime, arrived)
 
 
-async def take_in_collected(
+async def ingest_artifact(
     runtime: Runtime,
     repository: RepositoryRecord,
     meta: UploadMeta,
-    files: tuple[ReadFile, ...],
+    files: tuple[ReportFile, ...],
     source: Collected,
 ) -> UploadAnswer:
     """Take in an artifact that we fetched ourselves, so that no client makes claims about it.
@@ -131,7 +130,7 @@ async def _arrived(
     sender: tuple[Actor, datetime],
     repository: RepositoryRecord,
     about: tuple[UploadMeta, Doubts | Collected],
-    files: tuple[ReadFile, ...],
+    files: tuple[ReportFile, ...],
 ) -> Arrived:
     (actor, now), (meta, source) = sender, about
     return Arrived(
@@ -152,7 +151,7 @@ async def _named_owners(
     runtime: Runtime,
     repository: RepositoryRecord,
     codeowners: str | None,
-    files: tuple[ReadFile, ...],
+    files: tuple[ReportFile, ...],
 ) -> NamedOwners | None:
     """Return the owners by the CODEOWNERS file of an upload. Raises Overloaded."""
     if codeowners is None:
@@ -165,8 +164,8 @@ async def _named_owners(
         return NamedOwners({}, trouble)
 
 
-def _paths_in(files: tuple[ReadFile, ...]) -> frozenset[str]:
-    return frozenset(case.file for each in files for case in each.report.cases)
+def _paths_in(files: tuple[ReportFile, ...]) -> frozenset[str]:
+    return frozenset(case.file for each in files for case in each.cases)
 
 
 async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
@@ -177,13 +176,17 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
         # Uploads and tests may be removed meanwhile: then all is looked up again.
         while answer is None:
             ready = await _made_ready(runtime, arrived)
-            answer, kept = await judge.alone(runtime, here, _complete, runtime, arrived, ready)
+            answer, kept = await judge.run_serialized(
+                runtime, here, _complete, runtime, arrived, ready
+            )
     if not answer.duplicate:
         if ready.is_large:
             await noting.finish(runtime, arrived.id)
         if answer.trusted:
             later = ready.owners[noting.TESTS_AT_ONCE :]
-            await noting.own(runtime, arrived.place, arrived.ran_at, later, ready.results.owners)
+            await noting.assign_owners(
+                runtime, arrived.place, arrived.ran_at, later, ready.results.owners
+            )
     if kept is not None:
         await queues.note_sending(runtime, arrived.repository.id)
         outbox.wake(runtime.wakeups)
@@ -203,12 +206,11 @@ async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
     variant, lookup, last_no = arrived.meta.variant, _lookup(arrived), tests.last_no
     new = await asyncio.to_thread(tests.new)
     aliases = await asyncio.to_thread(identify.aliases_of, new, tests, name, variant)
-    numbers = dict(tests.numbers)
+    numbers = dict(tests.existing.by_id)
     for chunk in identify.chunks(new):
         under = (name, last_no)
-        entered = await runtime.store.run(identify.enter, lookup, under, chunk, aliases)
-        numbers.update(entered.numbers)
-        last_no = entered.last_no
+        entered, last_no = await runtime.store.run(identify.enter, lookup, under, chunk, aliases)
+        numbers.update(entered)
     ready = await asyncio.to_thread(_ready, arrived, tests, numbers, name)
     if ready.results.owners:
         changed = await runtime.store.read(
@@ -223,16 +225,14 @@ async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
 class _Ready:
     """The results of an upload by the numbers of tests, and its repository's present name.
 
-    It is stale once the repository has another `removal`. `owners` are tests that get other
-    owners, those apart first.
+    `owners` are tests that get other owners, those apart first.
     """
 
     name: RepositoryKey
+    tests: Identified
     has_new: bool
-    sums: Sums
     failing: Sequence[Failing]
     results: Findings
-    removal: int
     owners: Sequence[int] = ()
 
     @property
@@ -244,16 +244,19 @@ class _Ready:
 def _ready(
     arrived: Arrived, tests: Identified, numbers: Mapping[str, int], name: RepositoryKey
 ) -> _Ready:
-    by_no = Sorted(
+    by_no = ResultsByTest(
         {numbers[each]: case for each, case in tests.results.passed.items()},
-        {numbers[each]: result for each, result in tests.results.others.items()},
+        {numbers[each]: case for each, case in tests.results.others.items()},
     )
-    new = numbers.keys() - tests.numbers.keys() if len(numbers) > len(tests.numbers) else ()
-    unrun = tests.existing.unrun.union(numbers[each] for each in new)
-    results = findings.findings_of(arrived, by_no, Numbers({}, unrun, tests.existing.unpassed))
-    sums = findings.sums_of(tests)
-    failing = answers.failing_in(sums.failing, numbers)
-    return _Ready(name, bool(new), sums, failing, results, tests.removal)
+    existing = tests.existing
+    new = numbers.keys() - existing.by_id.keys() if len(numbers) > len(existing.by_id) else ()
+    unrun = existing.unrun.union(numbers[each] for each in new)
+    results = findings.findings_of(arrived, by_no, unrun, existing.unpassed)
+    return _Ready(name, tests, bool(new), _failing(tests, numbers), results)
+
+
+def _failing(tests: Identified, numbers: Mapping[str, int]) -> list[Failing]:
+    return [(each, numbers.get(each), case) for each, case in tests.failing.items()]
 
 
 async def upload_answer(
@@ -264,18 +267,18 @@ async def upload_answer(
     return await runtime.links.of(QueueLinks).check_answer(runtime, repository, answer)
 
 
-def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
+def _refuse_useless(files: tuple[ReportFile, ...]) -> None:
     described = [
         {
             "name": each.name,
-            "format": each.report.format,
-            "status": each.report.status.value,
-            "tests": len(each.report.cases),
-            "error": asdict(each.report.fault) if each.report.fault else None,
+            "format": each.format,
+            "status": each.status.value,
+            "tests": len(each.cases),
+            "error": asdict(each.fault) if each.fault else None,
         }
         for each in files
     ]
-    if all(each.report.status is FileStatus.REFUSED for each in files):
+    if all(each.status is FileStatus.REFUSED for each in files):
         raise Invalid(
             "No file could be read as a report of tests.",
             code="no_results",
@@ -283,15 +286,15 @@ def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
         )
 
 
-def _counted(files: tuple[ReadFile, ...]) -> Counts:
+def _counted(files: tuple[ReportFile, ...]) -> Counts:
     """Return the figures of files that are not too large. Raises Invalid(limit_reached)."""
     check_size(files)
-    return results.counts_of(each.report for each in files)
+    return results.counts_of(files)
 
 
-def check_size(files: Iterable[ReadFile]) -> None:
+def check_size(files: Iterable[ReportFile]) -> None:
     """Raise Invalid(limit_reached) when the files hold more than an upload may."""
-    read = [each.report.cases for each in files]
+    read = [each.cases for each in files]
     cases = sum(map(len, read))
     if cases > TESTS_MAX:
         raise Invalid(
@@ -325,9 +328,9 @@ def _identified(session: Tx, arrived: Arrived) -> tuple[Identified, RepositoryKe
     slug = subscribers.organization_slug(session, repository.org_id)
     present = checks.key_of(slug, repository.ref)
     names = checks.names_of(session, repository, present)
-    cases = [case for each in arrived.files for case in each.report.cases]
-    tests = identify.identified(session, _lookup(arrived), names, cases)
-    return identify.warned_of_new_names(session, _lookup(arrived), tests, arrived.meta.job), present
+    cases = [case for each in arrived.files for case in each.cases]
+    tests = identify.identified(session, _lookup(arrived), names, cases, arrived.meta.job)
+    return tests, present
 
 
 def _lookup(arrived: Arrived) -> Lookup:
@@ -337,18 +340,21 @@ def _lookup(arrived: Arrived) -> Lookup:
 def _tried(session: Tx, runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     """Return the answer that the upload would get."""
     tests, _ = _identified(session, arrived)
-    home = records.home_of(session, runtime, arrived.repository, arrived.now)
-    classified = _classified(session, runtime, home, arrived)
-    sums = findings.sums_of(tests)
-    failing = answers.failing_in(sums.failing, tests.numbers)
-    said = answers.answered(session, home, failing, arrived.meta.variant, classified.started_at)
+    context = records.context_of(session, runtime, arrived.repository, arrived.now)
+    classified = _classified(session, runtime, context, arrived)
+    failing = _failing(tests, tests.existing.by_id)
+    said = answers.answered(session, context, failing, arrived.meta.variant, classified.started_at)
     kin = findings.kin_of(session, arrived.repository.id, arrived.meta)
-    upload = findings.upload_of(arrived, sums, classified, kin)
+    upload = findings.upload_of(arrived, tests, classified, kin)
     return answers.answer_of(upload, said, arrived.counts, None)
 
 
-def _classified(session: Tx, runtime: Runtime, home: Home, arrived: Arrived) -> Classified:
-    facts = classify.Facts(session, runtime.links.of(QueueLinks), arrived.repository, home.settings)
+def _classified(
+    session: Tx, runtime: Runtime, context: RepositoryContext, arrived: Arrived
+) -> Classified:
+    facts = classify.Facts(
+        session, runtime.links.of(QueueLinks), arrived.repository, context.settings
+    )
     return classify.classified(facts, arrived.meta, arrived.source)
 
 
@@ -359,21 +365,21 @@ def _complete(
     place, repository = arrived.place, arrived.repository
     access.recheck(session, arrived.actor, arrived.now)
     test_cases.name_repository(session, place, ready.name)
-    if test_cases.lock(session, place.repository_id).removal != ready.removal:
+    if test_cases.lock(session, place.repository_id).removal != ready.tests.removal:
         return None, None
-    home = records.home_of(session, runtime, repository, arrived.now)
-    tests = RepositoryTests(session, runtime, home)
-    classified = _classified(session, runtime, home, arrived)
+    context = records.context_of(session, runtime, repository, arrived.now)
+    tests = RepositoryTests(session, runtime, context)
+    classified = _classified(session, runtime, context, arrived)
     kin = findings.kin_of(session, place.repository_id, arrived.meta)
     first = findings.first_of(session, arrived, classified, kin)
     upload, index = first, None
     if upload is None:
-        draft = findings.upload_of(arrived, ready.sums, classified, kin)
+        draft = findings.upload_of(arrived, ready.tests, classified, kin)
         upload, index = _evidence_of(tests, draft, ready)
     if isinstance(arrived.source, Collected):
         artifacts.note(session, place, arrived.source.artifact_id, upload.id, arrived.now)
     said = answers.answered(
-        session, home, ready.failing, arrived.meta.variant, classified.started_at
+        session, context, ready.failing, arrived.meta.variant, classified.started_at
     )
     address = page_addresses.upload(runtime.options, repository.ref, upload.id)
     answer = answers.answer_of(upload, said, arrived.counts, address)
@@ -421,8 +427,8 @@ def _evidence_of(
     test_cases.note_failed(session, place.repository_id, failed, upload.ran_at)
     _look_after_owners(tests, has_new=ready.has_new)
     owners = {no: results.owners[no] for no in ready.owners[: noting.TESTS_AT_ONCE]}
-    noting.own_within(tests.session, tests.sets.sets, place, upload.ran_at, owners)
-    days.open_day(session, place, upload.ran_at, tests.home.now)
+    noting.assign_owners_within(tests.session, tests.sets.sets, place, upload.ran_at, owners)
+    days.open_day(session, place, upload.ran_at, tests.context.now)
     letters = {no: each for no, each in results.letters.items() if each}
     muddled = frozenset(no for no in letters if not results.apart[no].is_comparable)
     evidence = uploads.evidence_of(upload, letters, muddled, results.passed_size)
@@ -437,9 +443,9 @@ def _look_after_owners(tests: RepositoryTests, *, has_new: bool) -> None:
     session, place = tests.session, tests.place
     path = code_owners.path_of(session, place.repository_id)
     if path is None:
-        code_owners.begin(session, place, tests.home.now)
+        code_owners.begin(session, place, tests.context.now)
     elif path and has_new:
-        code_owners.look_sooner(session, place.repository_id, tests.home.now)
+        code_owners.look_sooner(session, place.repository_id, tests.context.now)
 
 
 def _record(tests: RepositoryTests, upload: Upload, ready: _Ready, quarantined: Set[int]) -> None:
@@ -456,15 +462,38 @@ def _record(tests: RepositoryTests, upload: Upload, ready: _Ready, quarantined: 
         for each in ready.results.attempts
     ]
     if upload.is_eligible:
-        blamed = {each.no for each in ready.failing if each.no is not None} - quarantined
-        attempts = costs.with_costs(attempts, blamed, upload.counts["test_time_ms"])
+        blamed = {no for _, no, _ in ready.failing if no is not None} - quarantined
+        attempts = _with_costs(attempts, blamed, upload.counts["test_time_ms"])
     uploads.record(session, place, upload, attempts, is_noted=not ready.is_large)
     if not ready.is_large:
-        noting.note_failures(session, place, upload, attempts, tests.home.now)
+        noting.note_failures(session, place, upload, attempts, tests.context.now)
+
+
+def _with_costs(
+    attempts: Sequence[StoredAttempt], blamed: Set[int], test_time_ms: int
+) -> list[StoredAttempt]:
+    """Return the attempts of one upload with what each cost (docs/design/detector.md 14).
+
+    `blamed` are the tests for which the upload failed, by number. They share the time of all its
+    tests equally; the first failed attempt of each has the share. A failed attempt of another
+    test, which passed on a retry or was excused, costs its own time.
+    """
+    share = test_time_ms // len(blamed) if blamed else 0
+    charged: set[int] = set()
+    priced: list[StoredAttempt] = []
+    for each in attempts:
+        cost = 0
+        if each.outcome is Outcome.FAILED and each.no not in blamed:
+            cost = each.duration_ms or 0
+        elif each.outcome is Outcome.FAILED and each.no not in charged:
+            charged.add(each.no)
+            cost = share
+        priced.append(replace(each, cost_ms=cost) if cost else each)
+    return priced
 
 
 def _announce(tests: RepositoryTests, upload: Upload, answer: UploadAnswer) -> None:
-    repository = tests.home.repository
+    repository = tests.context.repository
     summary = UploadSummary(
         organization=subscribers.organization_slug(tests.session, repository.org_id),
         repo=repository.ref,
@@ -475,7 +504,7 @@ def _announce(tests: RepositoryTests, upload: Upload, answer: UploadAnswer) -> N
         quarantined_failures=answer.quarantined_failures,
         html_url=answer.html_url or "",
     )
-    message = messages.processed(summary, tests.home.now)
+    message = messages.processed(summary, tests.context.now)
     messages.tell(tests.session, tests.runtime, repository, message)
     if upload.kind == UploadClass.QUEUE.value:
         note_late_failures = tests.runtime.links.of(QueueLinks).note_late_failures
@@ -486,6 +515,6 @@ def _remembered(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str
 ) -> UploadAnswer:
     upload = records.find_upload(session, repository, upload_id)
-    home = records.home_of(session, runtime, repository, runtime.clock.now())
+    context = records.context_of(session, runtime, repository, runtime.clock.now())
     attempts = test_attempts.attempts_of(session, upload_id)
-    return answers.answer_again(session, runtime, home, upload, attempts)
+    return answers.answer_again(session, runtime, context, upload, attempts)
