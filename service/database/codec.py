@@ -17,8 +17,9 @@ import orjson
 from pydantic import TypeAdapter
 from pydantic_core import SchemaValidator, core_schema
 from sqlalchemy import Column, Table
+from sqlmodel import Field
 
-from service.database.types import Json
+from service.database.types import Json, Utc
 
 T = TypeVar("T")
 
@@ -30,6 +31,7 @@ Raw: TypeAlias = tuple[Any, ...]
 
 OPTIONS = orjson.OPT_NON_STR_KEYS
 
+SCALAR_COLUMNS = (str, int, float, bool, bytes, datetime)
 SCALARS = frozenset({"str", "int", "float", "bool"})
 GROUPS = frozenset(
     {
@@ -255,6 +257,18 @@ class RowCodec(Generic[T]):
         return changed
 
 
+def column_of(hint: Any) -> tuple[Any, Any]:
+    """Return type and options of the column for a field of this type, as SQLModel takes them."""
+    kind = _bare(hint)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        kind = str
+    if kind not in SCALAR_COLUMNS:
+        kind, options = str, Field(sa_type=Json)
+    else:
+        options = Field(sa_type=Utc) if kind is datetime else Field()
+    return kind | None if NoneType in get_args(hint) else kind, options
+
+
 def _converters(hint: Any, column: Column[Any], where: str) -> tuple[Convert, Convert]:
     """Return how a field of this type is written to its column, and how it is read."""
     if isinstance(column.type, Json):
@@ -268,7 +282,7 @@ def _converters(hint: Any, column: Column[Any], where: str) -> tuple[Convert, Co
         return _unless_null(lambda member: member.value), _unless_null(members.__getitem__)
     if hint is bool:
         return _same, bool
-    if kind in (str, int, float, bool, bytes, datetime):
+    if kind in SCALAR_COLUMNS:
         return _same, _same
     raise TypeError(f"{where}: only a Json column can hold {hint}")
 
