@@ -96,7 +96,7 @@ def _newest_ended(
     session: Tx, queue: QueueRef, value: MergeQueue, numbers: Sequence[int]
 ) -> tuple[PullRequestView, ...]:
     found = listings.newest_ended(session, queue.id, numbers)
-    return queue_views.ended_views(session, queue, value, [each.entry for each in found])
+    return queue_views.ended_views(session, queue, value, found)
 
 
 async def list_pull_requests(
@@ -139,8 +139,8 @@ def _ended(
     session: Tx, queue: QueueRef, value: MergeQueue, numbers: Sequence[int]
 ) -> dict[int, PullRequestView]:
     found = listings.numbered(session, numbers)
-    views = queue_views.ended_views(session, queue, value, [each.entry for each in found])
-    return {each.no: view for each, view in zip(found, views, strict=True)}
+    views = queue_views.ended_views(session, queue, value, found)
+    return dict(zip(numbers, views, strict=True))
 
 
 async def list_events(

@@ -60,7 +60,7 @@ def _rest(
     session: Tx, queue: QueueRef, value: MergeQueue
 ) -> tuple[tuple[LeftEntry, ...], Mapping[str, Run]]:
     span = EndedSpan(FINAL, _ALWAYS, (_NEVER, 0))
-    ended = [each.entry for each in listings.ended(session, queue.id, span, LEFT_MAX)]
+    ended = listings.ended(session, queue.id, span, LEFT_MAX)
     wanted = _runs_of_searches(value)
     lacking = [run for run in wanted if run not in value.runs]
     found = {each.id: each for each in runs.runs_of(session, queue.id, lacking)}

@@ -169,14 +169,6 @@ class ListedQueue:
 
 
 @dataclass(frozen=True, slots=True)
-class EntryFound:
-    """An ended submission, and its number among all."""
-
-    no: int
-    entry: Entry
-
-
-@dataclass(frozen=True, slots=True)
 class EndedSpan:
     """Ended submissions of these states, ended since a time and before a row.
 
@@ -283,7 +275,7 @@ def counts_of(session: Connection, queue_ids: Sequence[int]) -> dict[int, Counte
 
 def ended(
     session: Connection, queue_id: int, span: EndedSpan, limit: int
-) -> tuple[EntryFound, ...]:
+) -> tuple[Entry, ...]:
     """Return ended submissions of a queue, the last ended first."""
     binds = {
         "of_queue": queue_id,
@@ -323,19 +315,19 @@ def entries_before(
 
 def newest_ended(
     session: Connection, queue_id: int, numbers: Sequence[int]
-) -> tuple[EntryFound, ...]:
+) -> tuple[Entry, ...]:
     """Return the last ended submission of each pull request, in no order."""
     binds = {"of_queue": queue_id, "of_prs": numbers}
     return numbered(session, session.execute(SELECT_NEWEST_ENDED, binds).scalars().all())
 
 
-def numbered(session: Connection, numbers: Sequence[int]) -> tuple[EntryFound, ...]:
+def numbered(session: Connection, numbers: Sequence[int]) -> tuple[Entry, ...]:
     """Return these submissions, in the order of the numbers."""
     if not numbers:
         return ()
     by_age = entries_of(session, SELECT_NUMBERED, {"of_numbers": numbers})
     by_number = dict(zip(sorted(numbers), by_age, strict=True))
-    return tuple(EntryFound(no, by_number[no]) for no in numbers)
+    return tuple(by_number[no] for no in numbers)
 
 
 def built_runs(
