@@ -284,7 +284,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "queues.run_of_sha": lambda s: queues.run_of_sha(s, 201, Sha("sha-200")),
     "queues.mark_deleted": lambda s: queues.mark_deleted(s, 7, NOW),
     "runs.queue_of": lambda s: runs.queue_of(s, 8, "r7"),
-    "runs.vehicle": lambda s: runs.vehicle(s, "r7"),
+    "runs.draft_pull_request_of": lambda s: runs.draft_pull_request_of(s, "r7"),
     "runs.note_restored": lambda s: runs.note_restored(s, 8, "r7"),
     "runs.succeeded_durations_s": lambda s: runs.succeeded_durations_s(s, 7),
     "runs.recorded_branches": lambda s: runs.recorded_branches(s, 7),
@@ -299,7 +299,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "overviews.merged": lambda s: overviews.merged(s, [7, 8], NOW.replace(year=2025)),
     "overviews.landings_of": lambda s: overviews.landings_of(s, ["text-9", "text-10"]),
     "landings.intend": lambda s: landings.intend(s, 7, a_land()),
-    "landings.of_run": lambda s: landings.of_run(s, "text-9"),
+    "landings.landings_of_run": lambda s: landings.landings_of_run(s, "text-9"),
     "landings.permit": lambda s: landings.permit(s, 7, NOW),
     "landings.settle": lambda s: landings.settle(
         s, 7, landings.LandingOutcome(LandingState.REFUSED)

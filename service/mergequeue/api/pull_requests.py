@@ -163,7 +163,9 @@ async def list_pull_requests(
 ) -> answers.SubmissionsListed:
     """List submissions, newest first."""
     queue = await queue_of(call, request)
-    page = await lists.list_pull_requests(call.runtime, queue, request.wanted(), request.page())
+    page = await lists.list_pull_requests(
+        call.runtime, queue, request.pull_request_filter(), request.page()
+    )
     return answers.SubmissionsListed(
         pull_requests=[responses.submission(each, call.runtime.options) for each in page.rows],
         next_cursor=page.next_cursor,

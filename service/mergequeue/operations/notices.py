@@ -173,7 +173,7 @@ def _landing_of(
 ) -> tuple[Landed | None, tuple[Recorded, ...]]:
     """Return the proved landing of a merged entry, and the pauses while it was queued."""
     pauses = journal.state_changes_since(session, queue.id, entry.pr, entry.id)
-    for each in landings.of_run(session, entry.verified_by or ""):
+    for each in landings.landings_of_run(session, entry.verified_by or ""):
         is_proved = each.state is LandingState.LANDED and each.entry == entry.id
         if is_proved and each.landed_sha is not None and each.landed_tree is not None:
             return _landed(session, queue, each, each.landed_sha, each.landed_tree), pauses
@@ -276,9 +276,9 @@ async def _farewell(
         await _settle(runtime, queue, text)
     if entry.state is EntryState.MERGED and not text.queue.config.comments_enabled:
         spot = Spot(queue.id, entry.pr, Surface.COMMAND, entry.id)
-        asked = await runtime.store.read(stored.placed, spot)
-        if asked is not None:
-            await _react(runtime, queue.repo, Reaction(entry.pr, asked.provider_id, Emoji.MERGED))
+        command = await runtime.store.read(stored.placed, spot)
+        if command is not None:
+            await _react(runtime, queue.repo, Reaction(entry.pr, command.provider_id, Emoji.MERGED))
     if entry.state is not EntryState.MERGED and entry.pr not in text.queue.entries:
         await _remove_queue_label(runtime, queue, entry.pr)
 

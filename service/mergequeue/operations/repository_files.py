@@ -260,8 +260,8 @@ async def _inputs(runtime: Runtime, queue: QueueRef, reading: Reading) -> list[I
     )
     reason = await _test_branch_reason(runtime, queue, value, reading)
     settings = None if reading.faults else reading.settings
-    told = RepositoryFileRead(file_of(reading, value.file), settings, reason)
-    return [told, *requirements.reports(value, resolved)]
+    report = RepositoryFileRead(file_of(reading, value.file), settings, reason)
+    return [report, *requirements.reports(value, resolved)]
 
 
 async def _test_branch_reason(

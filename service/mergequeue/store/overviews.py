@@ -230,8 +230,8 @@ class Scope:
 
 def with_queues(session: Connection, host: str, after: int, limit: int) -> dict[int, RepoRef]:
     """Return repositories of a host that have a queue, by our id, in that order behind `after`."""
-    asked = {"of_host": host, "after": after, "at_most": limit}
-    found = session.execute(SELECT_WITH_QUEUES, asked)
+    binds = {"of_host": host, "after": after, "at_most": limit}
+    found = session.execute(SELECT_WITH_QUEUES, binds)
     return {row.id: RepoRef(row.host, row.owner, row.name) for row in found}
 
 

@@ -146,7 +146,7 @@ async def read(
     advice = await provider.vehicle_advice(repo, branch, tip)
     drafts = queue.config.create_prs_for_testing_branches
     if queue.value is None:
-        drafts = vehicles.decide(advice, None).wants_drafts
+        drafts = vehicles.choice_of(advice, None).wants_drafts
     present = await provider.vehicles(repo)
     recorded = await runtime.store.read(runs.recorded_branches, repository.id)
     ours = {one.sha for one in present}
