@@ -46,7 +46,7 @@ from service.mergequeue.store import (
     runs,
     statistics,
 )
-from service.mergequeue.store.consents import Shown
+from service.mergequeue.store.consents import ShownHead
 from service.mergequeue.store.listings import RunFilter
 from service.mergequeue.store.overviews import Scope
 from service.mergequeue.store.pull_requests import PullRequestHead
@@ -250,7 +250,7 @@ REF = RepoRef("text-7", "owner", "name-7")
 PLACE = QueueRef(7, 7, 7, REF, "branch-7")
 HEAD = PullRequestHead(7, 7, Sha("text-7"))
 AT = ProviderTime(NOW)
-SHOWN = Shown(HEAD, "text-7", is_fork=True, is_closed=False, at=AT)
+SHOWN = ShownHead(HEAD, "text-7", is_fork=True, is_closed=False, at=AT)
 KEYED = Keyed("text-7", 7, "text-7", "text-7", b"")
 PAIRS = [(number, Sha(f"text-{number}")) for number in range(50)]
 
@@ -337,7 +337,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "retention, no targets": lambda s: retention.FORGET_UPLOADS(s, NOW.replace(year=2025)),
     "figures.add": lambda s: figures.add(s, PLACE, [Fact("left", ("main",), 7)], NOW),
     "figures.moves": lambda s: figures.moves(s, 9, 40_000, "e7"),
-    "figures.shown": lambda s: figures.shown(s, 7),
+    "figures.metered_queues": lambda s: figures.metered_queues(s, 7),
     "figures.of_queues": lambda s: figures.of_queues(s, [7, 8, 9], NOW.replace(year=2025)),
     "figures.expiring": lambda s: figures.expiring(s, 999, NOW, NOW),
     "notifications.append": lambda s: notifications.append(s, A_MESSAGE, ["endpoint-7"], NOW),

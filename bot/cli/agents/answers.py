@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from bot.cli import output
+from bot.cli import output, pull_requests
 from bot.uploader.transport import Json
 
 Outcome = Literal["merged", "failed", "removed", "waiting"]
@@ -20,11 +20,10 @@ NEXT_STEPS: dict[Outcome, str] = {
     "removed": "Call land_pull_request to submit it again, if it should still land.",
     "waiting": "Call wait_for_pull_request. explain_pull_request says what it waits for.",
 }
-OUTCOMES: dict[str, Outcome] = {"MERGED": "merged", "FAILED": "failed", "CANCELLED": "removed"}
 
 
 def _outcome_of(state: object) -> Outcome:
-    return OUTCOMES.get(str(state).upper(), "waiting")
+    return pull_requests.OUTCOMES.get(str(state).upper(), "waiting")
 
 
 def _next_step_of(state: object) -> str:

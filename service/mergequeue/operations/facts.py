@@ -20,7 +20,7 @@ from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.operations import chains, turn
 from service.mergequeue.store import consents
-from service.mergequeue.store.consents import Shown
+from service.mergequeue.store.consents import ShownHead
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.provider.ci import Judged, Subject
 from service.provider.values import (
@@ -205,14 +205,14 @@ def proving(reports: Sequence[Judged]) -> tuple[Check, ...]:
     )
 
 
-def _shown(queue: QueueRef, pull: PullRequest) -> Shown:
+def _shown(queue: QueueRef, pull: PullRequest) -> ShownHead:
     head = PullRequestHead(queue.repository_id, pull.number, pull.head_sha)
     is_closed = pull.state is PullRequestState.CLOSED
-    shown = Shown(head, pull.base_branch, pull.is_fork, is_closed, pull.shown_at)
+    shown = ShownHead(head, pull.base_branch, pull.is_fork, is_closed, pull.shown_at)
     return replace(shown, returned_after=pull.returned_after)
 
 
-def _remember(session: Tx, shown: Sequence[Shown], now: datetime) -> tuple[Sha | None, ...]:
+def _remember(session: Tx, shown: Sequence[ShownHead], now: datetime) -> tuple[Sha | None, ...]:
     """Remember heads, end old consents, and return the heads that a person has let in."""
     for one in shown:
         consents.note_shown(session, one, now)

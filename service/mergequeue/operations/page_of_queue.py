@@ -39,7 +39,7 @@ class PageOfQueue:
     searched: Mapping[str, Run]
 
 
-async def read(runtime: Runtime, repository: RepositoryRecord, branch: str) -> PageOfQueue:
+async def load_page(runtime: Runtime, repository: RepositoryRecord, branch: str) -> PageOfQueue:
     """Return the page of the queue of this branch. Raises NotFound(queue_not_found)."""
     queue = await queue_access.queue_in(runtime, repository, branch)
     view = await queue_views.queue_view(runtime, queue)

@@ -67,6 +67,7 @@ class EntryRow(Row, table=True, columns_of=Entry):
     id: str = Field(unique=True)
     pr: int = Field(sa_type=Id)
     rank: int | None = Field(sa_type=Id)
+    # Words of `target_sets.py`.
     targets: str | None
     wide: str | None
 

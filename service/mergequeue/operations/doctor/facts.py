@@ -138,7 +138,7 @@ async def resolved_of(
     return await requirements.resolve(runtime, repository.ref, branch, override, queue.value)
 
 
-async def read(
+async def read_facts(
     runtime: Runtime, repository: RepositoryRecord, branch: str, tip: Sha, queue: QueueOf
 ) -> QueueFacts:
     """Read everything. Raises the provider's errors."""
