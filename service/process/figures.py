@@ -22,7 +22,7 @@ from service.mergequeue.engine.states import FINAL, EntryState, QueueState, RunS
 from service.mergequeue.operations import counting, turn
 from service.mergequeue.operations.counting import BISECTION, MAIN, NO_CAUSE
 from service.mergequeue.store import figures
-from service.mergequeue.store.figures import Figures
+from service.mergequeue.store.figures import Figures, MeteredQueue
 from service.metrics import exposition, queue_families
 from service.metrics.facts import Labels, Samples
 from service.metrics.queue_families import Place
