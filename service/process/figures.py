@@ -22,7 +22,7 @@ from service.mergequeue.engine.states import FINAL, EntryState, QueueState, RunS
 from service.mergequeue.operations import counting, turn
 from service.mergequeue.operations.counting import BISECTION, MAIN, NO_CAUSE
 from service.mergequeue.store import figures
-from service.mergequeue.store.figures import Figures, MeteredQueue
+from service.mergequeue.store.figures import Figures, Shown
 from service.metrics import exposition, queue_families
 from service.metrics.facts import Labels, Samples
 from service.metrics.queue_families import Place
@@ -92,12 +92,12 @@ class Piece:
     `oldest` is when its oldest ready pull request was submitted, None without one.
     """
 
-    stamp: tuple[MeteredQueue, Place]
+    stamp: tuple[Shown, Place]
     until: datetime | None
     parts: tuple[bytes, ...]
     oldest: datetime | None
 
-    def stands(self, stamp: tuple[MeteredQueue, Place], now: datetime) -> bool:
+    def stands(self, stamp: tuple[Shown, Place], now: datetime) -> bool:
         """Return whether it may be shown again."""
         return self.stamp == stamp and (self.until is None or now < self.until)
 
@@ -113,7 +113,7 @@ class Pieces(LRUCache[int, Piece]):
 class _Found:
     """The findings of one look into the database: queues in order, and the newest that is kept."""
 
-    shown: tuple[tuple[MeteredQueue, Place], ...]
+    shown: tuple[tuple[Shown, Place], ...]
     fresh: Mapping[int, tuple[MergeQueue, Figures]]
     expiring: int
 
@@ -166,12 +166,12 @@ def _found(session: Tx, runtime: Runtime, request: _FiguresRequest) -> _Found:
     return _Found(mine, fresh, _expiring(session, request))
 
 
-def _is_asked(one: MeteredQueue, request: _FiguresRequest) -> bool:
+def _is_asked(one: Shown, request: _FiguresRequest) -> bool:
     is_its = request.repository is None or one.ref.repository_id == request.repository.id
     return is_its and access.sees(request.caller, one.ref.repository_id)
 
 
-def _place(one: MeteredQueue, *, several: bool) -> Place:
+def _place(one: Shown, *, several: bool) -> Place:
     repo = one.ref.repo
     name = f"{repo.host}/{repo.slug}" if several else repo.slug
     return Place(mq_repo=name, host=repo.host, repo=repo.slug, branch=one.ref.branch)
@@ -194,7 +194,7 @@ def _aged(piece: Piece, place: Place, now: datetime) -> Sequence[bytes]:
     return parts
 
 
-def _piece(stamp: tuple[MeteredQueue, Place], value: MergeQueue, sums: Figures) -> Piece:
+def _piece(stamp: tuple[Shown, Place], value: MergeQueue, sums: Figures) -> Piece:
     shown = queue_families.samples(present(value), sums.hour, sums.ever, ZEROS)
     ready = [one for one in value.entries.values() if one.state is not EntryState.NOT_READY]
     return Piece(

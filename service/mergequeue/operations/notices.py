@@ -276,9 +276,9 @@ async def _farewell(
         await _settle(runtime, queue, text)
     if entry.state is EntryState.MERGED and not text.queue.config.comments_enabled:
         spot = Spot(queue.id, entry.pr, Surface.COMMAND, entry.id)
-        command = await runtime.store.read(stored.placed, spot)
-        if command is not None:
-            await _react(runtime, queue.repo, Reaction(entry.pr, command.provider_id, Emoji.MERGED))
+        asked = await runtime.store.read(stored.placed, spot)
+        if asked is not None:
+            await _react(runtime, queue.repo, Reaction(entry.pr, asked.provider_id, Emoji.MERGED))
     if entry.state is not EntryState.MERGED and entry.pr not in text.queue.entries:
         await _remove_queue_label(runtime, queue, entry.pr)
 

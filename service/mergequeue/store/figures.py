@@ -115,7 +115,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class MeteredQueue:
+class Shown:
     """A queue with the version of its figures, which change only with it."""
 
     ref: QueueRef
@@ -165,10 +165,10 @@ def moves(session: Connection, queue_id: int, pr: int, entry_id: str) -> tuple[M
     )
 
 
-def metered_queues(session: Connection, org_id: int) -> tuple[MeteredQueue, ...]:
+def metered_queues(session: Connection, org_id: int) -> tuple[Shown, ...]:
     """Return every queue of an organization that is not deleted, by host, name and branch."""
     found = [
-        MeteredQueue(ref_of(row), row.version, row.unknown or 0)
+        Shown(ref_of(row), row.version, row.unknown or 0)
         for row in session.execute(SELECT_SHOWN, {"of_org": org_id})
     ]
     return tuple(
