@@ -5,7 +5,7 @@ import: a field or column without a partner, or a type that JSON cannot restore,
 A field that older JSON lacks takes its default, so values can grow.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
@@ -257,8 +257,14 @@ class RowCodec(Generic[T]):
         return changed
 
 
-def column_of(hint: Any) -> tuple[Any, Any]:
-    """Return type and options of the column for a field of this type, as SQLModel takes them."""
+def columns_of(kind: type, without: Container[str] = ()) -> dict[str, Any]:
+    """Return the columns for the fields of a dataclass as SQLModel takes them: type and options."""
+    hints = hints_of(kind)
+    names = [field.name for field in fields(kind)]
+    return {name: _column_of(hints[name]) for name in names if name not in without}
+
+
+def _column_of(hint: Any) -> tuple[Any, Any]:
     kind = _bare(hint)
     if isinstance(kind, type) and issubclass(kind, Enum):
         kind = str

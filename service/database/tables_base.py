@@ -2,14 +2,15 @@
 
 from collections.abc import Collection
 from dataclasses import fields
-from typing import Any, ClassVar, TypeVar, get_type_hints
+from typing import ClassVar, TypeVar
 
 from pydantic import create_model
 from sqlalchemy import ColumnElement, Index, MetaData, Table
 from sqlmodel import SQLModel
 from sqlmodel.main import SQLModelMetaclass
 
-from service.database.codec import RowCodec, column_of
+from service.database import codec
+from service.database.codec import RowCodec
 
 T = TypeVar("T")
 
@@ -35,20 +36,15 @@ class _Columns(SQLModelMetaclass):
     def __new__(
         cls,
         name: str,
-        bases: tuple[type[Any], ...],
-        class_dict: dict[str, Any],
+        bases: tuple[type, ...],
+        class_dict: dict[str, object],
         *,
         columns_of: type | None = None,
         without: Collection[str] = (),
         **options: object,
     ) -> "_Columns":
         if columns_of is not None:
-            hints = get_type_hints(columns_of)
-            columns: dict[str, Any] = {
-                field.name: column_of(hints[field.name])
-                for field in fields(columns_of)
-                if field.name not in without
-            }
+            columns = codec.columns_of(columns_of, without)
             bases = (create_model(f"{name}Columns", __base__=bases, **columns),)
         made: _Columns = super().__new__(cls, name, bases, class_dict, **options)
         return made

@@ -14,7 +14,7 @@ from sqlalchemy.exc import StatementError
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import AutoString
 
-from service.database.codec import JsonCodec, RowCodec, UnionCodec, column_of, store_as_word
+from service.database.codec import JsonCodec, RowCodec, UnionCodec, columns_of, store_as_word
 from service.database.tables_base import Row, codec_of
 from service.database.types import Json, Utc
 from service.mergequeue.store.tables_queues import RunRow
@@ -213,7 +213,7 @@ def test_a_table_has_the_fields_of_its_value_as_columns():
     assert kinds["seen"] is Utc
     assert [name for name, column in columns.items() if column.nullable] == ["seen"]
     assert columns.flag.server_default is not None
-    assert column_of(tuple[Dot, ...])[1].sa_type is Json
+    assert columns_of(Picture)["dots"][1].sa_type is Json
     assert RunRow.__table__.c.evidence.nullable
 
 
