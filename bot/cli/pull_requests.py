@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import typer
 
@@ -18,7 +18,11 @@ app = typer.Typer()
 
 PRIORITY_MAX = 255
 PRIORITY_DIGITS_MAX = 10
-OUTCOMES = {"MERGED": "merged", "FAILED": "failed", "CANCELLED": "removed"}
+OUTCOMES: dict[str, Literal["merged", "failed", "removed"]] = {
+    "MERGED": "merged",
+    "FAILED": "failed",
+    "CANCELLED": "removed",
+}
 
 # How long the service may wait for a change before it answers, below the client's time limit.
 WAIT_MAX_S = 25.0

@@ -164,7 +164,7 @@ async def read(
         raise Malformed(f"`span` takes one of {', '.join(SPANS)}.")
     branch = page_addresses.branch_of(segment)
     queue = await queue_access.queue_in(runtime, repository, branch)
-    numbers = await statistics.read(runtime, queue, SPANS[span])
+    numbers = await statistics.load_statistics(runtime, queue, SPANS[span])
     usual = await overview.usual_day_of(runtime, queue) if SPANS[span] == 1 else None
     words = page_of_queues.usual_words(usual, runtime.clock.now())
     return HealthPage(branch, span, numbers, words)

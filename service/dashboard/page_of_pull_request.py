@@ -154,14 +154,14 @@ def made_of(page: PageOfPullRequest, now: datetime) -> PullRequestPage:
     is_final = entry.state in FINAL
     shown = text.history[-EVENTS_MAX:]
     following = explained.next
-    wanted = responses.situation_of(page.explained.pull_request).wanted
+    unmet = responses.situation_of(page.explained.pull_request).unmet
     return PullRequestPage(
         page=page,
         mark=marks.of_entry(entry, is_failing=text.situation.failing is not None),
         heading=bodies.heading(text),
         details=_details(text),
         suspicion=suspicions.sentence(explained.suspicion),
-        next_step="" if following is None else conditions.next_message(following, wanted),
+        next_step="" if following is None else conditions.next_message(following, unmet),
         who=_who(page),
         groups=() if is_final else _groups(explained.conditions, text.queue, entry),
         events=tuple(_event(each, text) for each in reversed(shown)),

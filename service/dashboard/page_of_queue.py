@@ -236,7 +236,7 @@ def left_row(left: LeftEntry, value: MergeQueue) -> LeftRow:
 
 def _unready(view: PullRequestView, value: MergeQueue) -> UnreadyRow:
     state = situation.situation_of(view.entry, value)
-    waits = readiness.goals(state.wanted) if state.wanted else reasons.explanation(state)
+    waits = readiness.goals(state.unmet) if state.unmet else reasons.explanation(state)
     who = responses.acting_of(view).who
     return UnreadyRow(view, phrase("Waits until {}", waits), who_acts(who, view.entry))
 

@@ -35,7 +35,7 @@ from service.testhealth.operations.page_of_upload import PageOfUpload
 
 async def queues(runtime: Runtime, rights: Rights, query: Mapping[str, str]) -> QueuesPage:
     """Return the first page, or the one that a token names. Raises Malformed for a wrong token."""
-    found = await overview.read(runtime, rights.scope, query.get("cursor"))
+    found = await overview.load_overview(runtime, rights.scope, query.get("cursor"))
     repositories = sorted({each.ref.repository_id for each in found.queues})
     worst = await all_tests.worst(runtime, repositories, page_of_queues.TESTS_MAX)
     return page_of_queues.made_of(runtime, rights, found, worst)
@@ -52,7 +52,7 @@ async def queue(runtime: Runtime, request: PageRequest) -> QueuePage:
     """Return the page of a queue."""
     after = page_of_queue.after_of(request.query)
     branch = page_addresses.branch_of(request.names["branch"])
-    found = await queue_pages.read(runtime, request.where.repository, branch)
+    found = await queue_pages.load_page(runtime, request.where.repository, branch)
     return page_of_queue.made_of(found, after, request.now)
 
 
@@ -60,7 +60,7 @@ async def pull_request(runtime: Runtime, request: PageRequest) -> PullRequestPag
     """Return the page of a pull request."""
     branch = page_addresses.branch_of(request.names["branch"])
     repository, number = request.where.repository, request.number
-    found = await pull_request_pages.read(runtime, repository, branch, number)
+    found = await pull_request_pages.load_page(runtime, repository, branch, number)
     return page_of_pull_request.made_of(found, request.now)
 
 
@@ -77,7 +77,7 @@ async def _version_of_run(runtime: Runtime, request: PageRequest) -> Version:
 
 async def run(runtime: Runtime, request: PageRequest) -> RunPage:
     """Return the page of a test run."""
-    found = await run_pages.read(runtime, request.where.repository, request.names["id"])
+    found = await run_pages.load_page(runtime, request.where.repository, request.names["id"])
     return page_of_run.made_of(found, request.now)
 
 

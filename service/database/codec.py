@@ -5,7 +5,7 @@ import: a field or column without a partner, or a type that JSON cannot restore,
 A field that older JSON lacks takes its default, so values can grow.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
@@ -17,8 +17,9 @@ import orjson
 from pydantic import TypeAdapter
 from pydantic_core import SchemaValidator, core_schema
 from sqlalchemy import Column, Table
+from sqlmodel import Field
 
-from service.database.types import Json
+from service.database.types import Json, Utc
 
 T = TypeVar("T")
 
@@ -30,6 +31,7 @@ Raw: TypeAlias = tuple[Any, ...]
 
 OPTIONS = orjson.OPT_NON_STR_KEYS
 
+SCALAR_COLUMNS = (str, int, float, bool, bytes, datetime)
 SCALARS = frozenset({"str", "int", "float", "bool"})
 GROUPS = frozenset(
     {
@@ -255,6 +257,24 @@ class RowCodec(Generic[T]):
         return changed
 
 
+def columns_of(kind: type, without: Container[str] = ()) -> dict[str, Any]:
+    """Return the columns for the fields of a dataclass as SQLModel takes them: type and options."""
+    hints = hints_of(kind)
+    names = [field.name for field in fields(kind)]
+    return {name: _column_of(hints[name]) for name in names if name not in without}
+
+
+def _column_of(hint: Any) -> tuple[Any, Any]:
+    kind = _bare(hint)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        kind = str
+    if kind not in SCALAR_COLUMNS:
+        kind, options = str, Field(sa_type=Json)
+    else:
+        options = Field(sa_type=Utc) if kind is datetime else Field()
+    return kind | None if NoneType in get_args(hint) else kind, options
+
+
 def _converters(hint: Any, column: Column[Any], where: str) -> tuple[Convert, Convert]:
     """Return how a field of this type is written to its column, and how it is read."""
     if isinstance(column.type, Json):
@@ -268,7 +288,7 @@ def _converters(hint: Any, column: Column[Any], where: str) -> tuple[Convert, Co
         return _unless_null(lambda member: member.value), _unless_null(members.__getitem__)
     if hint is bool:
         return _same, bool
-    if kind in (str, int, float, bool, bytes, datetime):
+    if kind in SCALAR_COLUMNS:
         return _same, _same
     raise TypeError(f"{where}: only a Json column can hold {hint}")
 

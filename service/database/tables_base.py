@@ -1,9 +1,18 @@
 """The base of all tables, and their indexes."""
 
-from typing import ClassVar
+from collections.abc import Collection
+from dataclasses import fields
+from typing import ClassVar, TypeVar
 
+from pydantic import create_model
 from sqlalchemy import ColumnElement, Index, MetaData, Table
 from sqlmodel import SQLModel
+from sqlmodel.main import SQLModelMetaclass
+
+from service.database import codec
+from service.database.codec import RowCodec
+
+T = TypeVar("T")
 
 METADATA = MetaData(
     naming_convention={
@@ -21,12 +30,44 @@ MOVES_WITH_REPOSITORY = "moves with repository"
 """In the `info` of a table: its rows follow their repository to another organization."""
 
 
-class Row(SQLModel):
-    """Base of the table classes; statements are built on `__table__`."""
+class _Columns(SQLModelMetaclass):
+    """Makes the columns of a table class from the fields of a value: `columns_of=Value`."""
+
+    def __new__(
+        cls,
+        name: str,
+        bases: tuple[type, ...],
+        class_dict: dict[str, object],
+        *,
+        columns_of: type | None = None,
+        without: Collection[str] = (),
+        **options: object,
+    ) -> "_Columns":
+        if columns_of is not None:
+            columns = codec.columns_of(columns_of, without)
+            bases = (create_model(f"{name}Columns", __base__=bases, **columns),)
+        made: _Columns = super().__new__(cls, name, bases, class_dict, **options)
+        return made
+
+
+class Row(SQLModel, metaclass=_Columns):
+    """Base of the table classes; statements are built on `__table__`.
+
+    `class EntryRow(Row, table=True, columns_of=Entry)` has a column of the same name for each field
+    of `Entry`, except for those `without`, which other tables hold. It declares the columns that
+    only the store knows, and those of another type or with an option.
+    """
 
     __table__: ClassVar[Table]
     metadata: ClassVar[MetaData] = METADATA
     model_config = {"defer_build": True}
+
+
+def codec_of(row: type[Row], kind: type[T]) -> RowCodec[T]:
+    """Return the conversion between a value and the table class that has its columns."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
+    columns = set(row.__table__.c.keys())
+    return RowCodec(kind, row.__table__, keys=columns - names, elsewhere=names - columns)
 
 
 def partial(name: str, row: type[Row], *columns: str, where: ColumnElement[bool]) -> Index:

@@ -148,7 +148,7 @@ class _FiguresRequest:
 
 
 def _found(session: Tx, runtime: Runtime, request: _FiguresRequest) -> _Found:
-    everything = figures.shown(session, request.caller.org_id)
+    everything = figures.metered_queues(session, request.caller.org_id)
     several = len({one.ref.repo.host for one in everything}) > 1
     mine = tuple(
         (one, _place(one, several=several)) for one in everything if _is_asked(one, request)

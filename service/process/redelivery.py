@@ -53,7 +53,7 @@ async def _ask_again(runtime: Runtime, host: str) -> None:
     if asked:
         log.info("redelivered", host=host, deliveries=len(asked), left=len(lost) - len(asked))
     if len(lost) == len(asked):
-        await runtime.store.run(cursors.put, _name(host), started)
+        await runtime.store.run(cursors.store_position, _name(host), started)
 
 
 async def _never_arrived(
@@ -67,7 +67,7 @@ async def _never_arrived(
 async def _since(runtime: Runtime, host: str, now: datetime) -> datetime:
     """The start of the last completed sweep and a minute; three days when there was none."""
     oldest = now - LOG_KEPT
-    swept = await runtime.store.read(cursors.read, _name(host))
+    swept = await runtime.store.read(cursors.read_position, _name(host))
     return oldest if swept is None else max(oldest, swept - UNDER_WAY)
 
 

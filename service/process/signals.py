@@ -34,7 +34,7 @@ from service.mergequeue.operations.check_reads import CheckReadScheduler
 from service.mergequeue.operations.file_checks import CheckRepositoryFile
 from service.mergequeue.operations.turn import QueueGone
 from service.mergequeue.store import consents, pull_requests, queues
-from service.mergequeue.store.consents import Shown
+from service.mergequeue.store.consents import ShownHead
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.provider.errors import ProviderError
 from service.provider.signals import (
@@ -222,7 +222,7 @@ async def _pull_request_changed(
     if signal.head is not None and signal.shown is not None:
         head = PullRequestHead(repository.id, signal.number, signal.head)
         there = signal.shown
-        shown = Shown(head, there.base, there.is_fork, there.is_closed, there.at)
+        shown = ShownHead(head, there.base, there.is_fork, there.is_closed, there.at)
         await runtime.store.run(consents.note_shown, shown, received_at)
 
 

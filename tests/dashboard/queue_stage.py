@@ -248,7 +248,7 @@ class QueueStage:
             run.number, run.id, LandMode.CALL, MergeMethod.SQUASH, TIP, steps, Proof.EXACT_TREE
         )
         landings.intend(session, self.queue.id, action)
-        for row in landings.of_run(session, run.id):
+        for row in landings.landings_of_run(session, run.id):
             tree = row.expected_tree if is_equal else sha_of(row.pr, "b")
             state = LandingState.LANDED if is_equal else LandingState.MISMATCH
             landings.settle(session, row.id, LandingOutcome(state, sha_of(row.pr, "f"), tree, None))

@@ -57,7 +57,7 @@ async def past(stage):
 
 async def test_times_divide_by_state_and_a_restart_counts_as_again(stage):
     await past(stage)
-    found = await statistics.read(stage.runtime, stage.queue, 7)
+    found = await statistics.load_statistics(stage.runtime, stage.queue, 7)
     assert (found.merged, found.failed, found.removed, found.runs) == (1, 1, 1, 1)
     assert found.time_to_merge_p50_s == found.time_to_merge_p95_s == 60 * 60
     minutes = {part: seconds / 60 for part, seconds in found.parts_s.items()}
@@ -92,7 +92,7 @@ async def test_a_pause_in_which_no_test_ran_is_a_part_of_its_own(stage):
     ]
     events = sorted([*changes, *moves], key=lambda each: each.at)
     await stage.put(a_queue(), events, entries=(left,), runs=(run,))
-    found = await statistics.read(stage.runtime, stage.queue, 7)
+    found = await statistics.load_statistics(stage.runtime, stage.queue, 7)
     minutes = {part: seconds / 60 for part, seconds in found.parts_s.items() if seconds}
     assert minutes == {
         Part.TO_ENTER: 5,
@@ -119,7 +119,7 @@ async def test_a_pause_counts_from_before_the_span_and_the_submission(stage):
     ]
     await stage.put(a_queue(), [*changes, *moves], entries=(left,), runs=(run,))
     for days in (1, 7, 90):
-        found = await statistics.read(stage.runtime, stage.queue, days)
+        found = await statistics.load_statistics(stage.runtime, stage.queue, days)
         assert found.parts_s[Part.PAUSED] == 2 * day * 60
         assert found.parts_s[Part.FOR_A_SLOT] == (6 * day - 30) * 60
     begun = at(7 * day)
@@ -129,7 +129,7 @@ async def test_a_pause_counts_from_before_the_span_and_the_submission(stage):
 
 async def test_a_day_has_hours_and_leaves_out_what_ended_before(stage):
     await past(stage)
-    found = await statistics.read(stage.runtime, stage.queue, 1)
+    found = await statistics.load_statistics(stage.runtime, stage.queue, 1)
     assert (found.merged, found.failed, len(found.buckets)) == (1, 0, 24)
     assert found.buckets[1].start - found.buckets[0].start == timedelta(hours=1)
     assert found.ejections == {Reason.HEAD_CHANGED: 1}
@@ -172,7 +172,7 @@ async def test_the_page_and_the_endpoint_name_the_rates_that_the_queue_plans_wit
         page = await browser.see(PATH, host="localhost")
     said = "1.9 % of test runs flake, 4.1 % of pull requests conflict, unit takes 12 min."
     assert said in page.text
-    found = await statistics.read(stage.runtime, stage.queue, 7)
+    found = await statistics.load_statistics(stage.runtime, stage.queue, 7)
     shown = answers.MeasuredRates.of(found.rates).model_dump()
     assert shown == {"flake": 0.019, "conflict": 0.0412, "minutes": minutes}
 

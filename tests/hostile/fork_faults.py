@@ -13,7 +13,7 @@ from service.mergequeue.operations import comment_commands, comments, consents, 
 from service.mergequeue.operations.impacted_targets import Upload
 from service.mergequeue.store import consents as stored
 from service.mergequeue.store import pull_requests
-from service.mergequeue.store.consents import Shown
+from service.mergequeue.store.consents import ShownHead
 from service.provenance import FactKind, ProviderTime
 from service.provider.signals import AskSource
 
@@ -22,7 +22,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 _own_upload = impacted_targets.own_upload
 
 
-def _ends_nothing(session: Connection, shown: Shown, now: Any) -> None:
+def _ends_nothing(session: Connection, shown: ShownHead, now: Any) -> None:
     pull_requests.remember_head(session, shown.head, shown.at, now)
 
 

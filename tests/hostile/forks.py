@@ -37,7 +37,7 @@ from service.mergequeue.operations import (
 from service.mergequeue.operations.comment_commands import CommentCommand, Place
 from service.mergequeue.store import answered_commands
 from service.mergequeue.store import consents as stored
-from service.mergequeue.store.consents import Shown
+from service.mergequeue.store.consents import ShownHead
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.provenance import ProviderTime
 from service.provider.ci import CiRun, CiTrigger, ProvedJob
@@ -409,7 +409,7 @@ class Forks:
         is_closed = pull.state is PullRequestState.CLOSED
         shown = facts._shown(self.queue(pull), pull)
         if self.chance.random() < 0.5:  # a delivery tells nothing of force pushes
-            shown = Shown(head, pull.base_branch, pull.is_fork, is_closed, pull.shown_at)
+            shown = ShownHead(head, pull.base_branch, pull.is_fork, is_closed, pull.shown_at)
         now = self.runtime.clock.now()
         await self.runtime.store.run(stored.note_shown, shown, now)
         for one in self.said:

@@ -186,7 +186,7 @@ def runtime_of(github: Github) -> Runtime:
 def reading_of(runtime: Runtime, commit: Sha) -> Reading:
     """The repository's file of the target branch, as the service reads it."""
     target = Target(REPO, BRANCH, commit, frozenset(MergeMethod))
-    return _RUNNER.run(repository_files.read(runtime, target))
+    return _RUNNER.run(repository_files.read_files(runtime, target))
 
 
 def at_once(call: Coroutine[Any, Any, T]) -> T:

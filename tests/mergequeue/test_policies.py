@@ -36,7 +36,7 @@ class Watched(World):
 
 def test_the_setting_chooses_the_policy() -> None:
     for sizing, policy in zip((BatchSizing.FIXED, BatchSizing.ADAPTIVE), BOTH, strict=True):
-        assert policies.of(QueueConfig(batch_sizing=sizing)) is policy
+        assert policies.policy_of(QueueConfig(batch_sizing=sizing)) is policy
 
 
 @pytest.mark.parametrize("folder", ["applying", "culprits", "explaining", "planning", "state"])

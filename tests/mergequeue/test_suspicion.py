@@ -70,9 +70,11 @@ def test_the_percentage_is_whole_and_100_only_after_a_verdict() -> None:
     assert found is not None
     assert found.percent == 99
     charges = Belief(records, Rates()).charges_against("e1")
-    convicted = suspecting.made_of(charges, 0.9999, lambda one: Fate.UNDECIDED, is_convicted=True)
+    convicted = suspecting.build_suspicion(
+        charges, 0.9999, lambda one: Fate.UNDECIDED, is_convicted=True
+    )
     assert convicted.percent == 100
-    believed_good = suspecting.made_of(
+    believed_good = suspecting.build_suspicion(
         charges, 0.001, lambda one: Fate.UNDECIDED, is_convicted=False
     )
     assert believed_good.percent == 1

@@ -158,7 +158,7 @@ class Unit:
 
     async def records(self) -> list[LandingRecord]:
         """The landings that were asked for here, in order."""
-        rows = await self.runtime.store.read(landings.of_run, self.run.id)
+        rows = await self.runtime.store.read(landings.landings_of_run, self.run.id)
         return [row for row in rows if row.number in self.asked]
 
     async def value(self) -> MergeQueue:
@@ -181,7 +181,7 @@ async def a_unit(
     entries = {}
     for place, (number, _) in enumerate(pulls, start=1):
         pull = await stage.provider.pull_request(stage.repo, number)
-        known = await facts.of(runtime, queue, value.config, pull)
+        known = await facts.facts_of(runtime, queue, value.config, pull)
         entries[number] = _entry(known, run, place)
     await runtime.store.run(_write, value, entries, run)
     runtime.store.caches.of(QueueCache).drop(queue.id)

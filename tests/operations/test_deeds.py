@@ -14,7 +14,7 @@ from service.database.database import Tx
 from service.errors import Unauthenticated
 from service.http.callers import Caller
 from service.mergequeue.engine import targets
-from service.mergequeue.operations import announcements, impacted_targets, queues
+from service.mergequeue.operations import announcements, impacted_targets, queue_views, queues
 from service.mergequeue.operations.announcements import TurnResult
 from service.mergequeue.operations.impacted_targets import Upload
 from service.mergequeue.operations.queues import HoldRequest, QueueRequest
@@ -158,4 +158,4 @@ async def test_a_turn_is_undone_with_what_could_not_be_kept(runtime, queue, monk
     with pytest.raises(Unauthenticated):
         await queues.add_hold(runtime, queue, HoldRequest("release"), SYSTEM)
     monkeypatch.undo()
-    assert not (await queues.read(runtime, queue)).holds
+    assert not (await queue_views.queue_view(runtime, queue)).holds

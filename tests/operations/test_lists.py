@@ -230,7 +230,7 @@ async def test_the_first_page_lists_queues_once_while_they_come_and_go(
     seen: list[str] = []
     cursor: str | None = ""
     while cursor is not None:
-        page = await overview.read(runtime, Scope(), cursor)
+        page = await overview.load_overview(runtime, Scope(), cursor)
         seen += [each.ref.branch for each in page.queues]
         cursor = page.next_cursor
         if "b" in seen and "c" not in seen:
@@ -240,4 +240,4 @@ async def test_the_first_page_lists_queues_once_while_they_come_and_go(
             await made("x")
     assert seen == ["a", "b", "c", "main", "x", "z"]
     with pytest.raises(Malformed, match="`cursor` is not a valid page token"):
-        await overview.read(runtime, Scope(), "0/main")
+        await overview.load_overview(runtime, Scope(), "0/main")

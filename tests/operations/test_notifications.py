@@ -16,7 +16,7 @@ from service.accounts.tokens import TokenRequest
 from service.database.paging import PageSelection
 from service.errors import Invalid, Malformed, NotFound, ServiceError, Unauthenticated
 from service.mergequeue.engine.states import QueueState
-from service.mergequeue.operations import queues
+from service.mergequeue.operations import queue_views, queues
 from service.mergequeue.operations.pull_requests import Requester
 from service.mergequeue.operations.queues import QueueRequest
 from service.metrics.process_families import ProcessMeter
@@ -528,7 +528,7 @@ async def test_what_happens_to_a_queue_is_told_as_the_event_it_is(stage):
     change = QueueRequest({"concurrency": 7}, QueueState.RUNNING)
     await queues.update(stage.runtime, stage.queue, change, SYSTEM)
     await stage.hold()
-    (hold,) = (await queues.read(stage.runtime, stage.queue)).holds[-1:]
+    (hold,) = (await queue_views.queue_view(stage.runtime, stage.queue)).holds[-1:]
     await queues.release_hold(stage.runtime, stage.queue, hold.id, "go", SYSTEM)
     await queues.set_state(
         stage.runtime, stage.queue, QueueState.DRAINING, "sleep", Requester(SYSTEM)

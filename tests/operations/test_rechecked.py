@@ -25,6 +25,7 @@ from service.mergequeue.operations import (
     lists,
     lost_branches,
     pull_requests,
+    queue_views,
     queues,
     reconcile,
     renamed_branches,
@@ -179,7 +180,7 @@ async def test_a_submission_in_flight_does_not_pass_by_a_new_queue_that_is_pause
     assert await is_empty(runtime, queue)
     assert await is_empty(runtime, after[0])
     assert await submitted(runtime, after[0]) == "created"
-    assert (await queues.read(runtime, after[0])).value.state is QueueState.PAUSED
+    assert (await queue_views.queue_view(runtime, after[0])).value.state is QueueState.PAUSED
 
 
 @pytest.mark.parametrize("place", range(SUBMITTERS + 1))
@@ -196,7 +197,7 @@ async def test_a_queue_is_deleted_or_takes_submissions_that_come_with_the_deleti
     else:
         assert isinstance(deleted, Conflict)
         assert answers == ["created"] * SUBMITTERS
-        assert len((await queues.read(runtime, queue)).entries) == SUBMITTERS
+        assert len((await queue_views.queue_view(runtime, queue)).entries) == SUBMITTERS
 
 
 async def test_an_instance_refuses_a_submission_in_flight_when_another_deletes_the_queue(
@@ -213,7 +214,7 @@ async def test_an_instance_refuses_a_submission_in_flight_when_another_deletes_t
             await submitted(here, queue)
         assert await is_empty(there, queue)
         with refused():
-            await queues.read(here, queue)
+            await queue_views.queue_view(here, queue)
     finally:
         await here.store.close()
         await there.store.close()
@@ -231,7 +232,7 @@ COMMANDS: dict[str, Callable[[Runtime, QueueRef], Awaitable[object]]] = {
     "delete": lambda runtime, queue: queues.delete(runtime, queue, SYSTEM),
     "cancel": lambda runtime, queue: pull_requests.cancel(runtime, queue, NUMBER, SYSTEM),
     "restart": lambda runtime, queue: pull_requests.restart(runtime, queue, NUMBER, SYSTEM),
-    "read": queues.read,
+    "read": queue_views.queue_view,
     "record": lambda runtime, queue: pull_requests.status(runtime, queue, NUMBER),
     "list": lambda runtime, queue: lists.list_pull_requests(
         runtime, queue, PullRequestFilter(), PageSelection(10)

@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 from sqlalchemy import Column, Integer, MetaData, String, Table
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import StatementError
+from sqlmodel import Field
+from sqlmodel.sql.sqltypes import AutoString
 
-from service.database.codec import JsonCodec, RowCodec, UnionCodec, store_as_word
+from service.database.codec import JsonCodec, RowCodec, UnionCodec, columns_of, store_as_word
+from service.database.tables_base import Row, codec_of
 from service.database.types import Json, Utc
+from service.mergequeue.store.tables_queues import RunRow
 from service.vocabulary import Sha
 from tests.store.values import any_of
 
@@ -189,6 +193,36 @@ def test_a_row_has_words_for_enums_and_text_for_groups():
     assert row["pair"] == '[1,{"sha":"a","color":"red","seen":null,"share":0.5,"flag":false}]'
     elsewhere = {"colors": {}, "by_number": {}, "mixed": 1, "nested": {}}
     assert codec.value([row[name] for name in codec.names], elsewhere) == picture
+
+
+class DotRow(Row, table=True, columns_of=Dot, without={"share"}):
+    """Where a dot is, beside what it is."""
+
+    __tablename__ = "dot_made_of_its_fields"
+    metadata = MetaData()
+
+    id: int = Field(primary_key=True)
+    flag: bool = Field(sa_column_kwargs={"server_default": "0"})
+
+
+def test_a_table_has_the_fields_of_its_value_as_columns():
+    columns = DotRow.__table__.c
+    assert set(columns.keys()) == {"id", "sha", "color", "seen", "flag"}
+    kinds = {name: type(column.type) for name, column in columns.items()}
+    assert kinds["sha"] == kinds["color"] == AutoString
+    assert kinds["seen"] is Utc
+    assert [name for name, column in columns.items() if column.nullable] == ["seen"]
+    assert columns.flag.server_default is not None
+    assert columns_of(Picture)["dots"][1].sa_type is Json
+    assert RunRow.__table__.c.evidence.nullable
+
+
+def test_a_codec_is_made_of_a_table_and_its_value():
+    dot = Dot(Sha("a"), Color.RED, None, 0.5)
+    codec = codec_of(DotRow, Dot)
+    row = codec.row(dot)
+    assert row == {"sha": "a", "color": "red", "seen": None, "flag": False}
+    assert codec.value(list(row.values()), {"share": 0.5}) == dot
 
 
 def test_a_naive_time_is_not_stored(session):

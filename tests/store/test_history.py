@@ -140,14 +140,14 @@ def test_only_successes_tell_how_long_a_run_takes(session: Connection, queue: Me
 
 def test_a_run_keeps_its_vehicle_when_it_changes(session: Connection, queue: MergeQueue):
     stored = with_runs(session, queue, a_run("r1"))
-    assert runs.vehicle(session, "r1") is None
-    runs.set_vehicle(session, queue.id, "r1", 12, "https://github.test/pull/12")
+    assert runs.draft_pull_request_of(session, "r1") is None
+    runs.set_draft_pull_request(session, queue.id, "r1", 12, "https://github.test/pull/12")
     stored = with_runs(session, stored, a_run("r1", attempt=2))
-    assert runs.vehicle(session, "r1") == (12, "https://github.test/pull/12")
+    assert runs.draft_pull_request_of(session, "r1") == (12, "https://github.test/pull/12")
     assert queues.load(session, queue.id) == stored
-    runs.set_vehicle(session, queue.id, "r1", None, None)
-    assert runs.vehicle(session, "r1") is None
-    assert runs.vehicle(session, "r9") is None
+    runs.set_draft_pull_request(session, queue.id, "r1", None, None)
+    assert runs.draft_pull_request_of(session, "r1") is None
+    assert runs.draft_pull_request_of(session, "r9") is None
 
 
 def test_a_lost_branch_is_put_back_once(session: Connection, queue: MergeQueue):

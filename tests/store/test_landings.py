@@ -53,7 +53,9 @@ def a_land(number: int = 1, run: str = "r1", prs: tuple[int, ...] = (3,)) -> Lan
 
 def intended(session: Connection, queue_id: int, land: Land) -> tuple[LandingRecord, ...]:
     landings.intend(session, queue_id, land)
-    return tuple(row for row in landings.of_run(session, land.run) if row.number == land.number)
+    return tuple(
+        row for row in landings.landings_of_run(session, land.run) if row.number == land.number
+    )
 
 
 def test_each_position_is_written_down_with_what_is_expected(session: Connection, queue_id: int):
@@ -110,7 +112,7 @@ def test_a_retry_takes_a_new_permit(session: Connection, queue_id: int):
     assert landings.permit(session, row.id, NOW)
     landings.settle(session, row.id, LandingOutcome(LandingState.UNKNOWN))
     assert landings.permit(session, row.id, UNTIL)
-    assert landings.of_run(session, "r1")[0].permit_until == UNTIL
+    assert landings.landings_of_run(session, "r1")[0].permit_until == UNTIL
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,7 @@ def test_what_has_ended_is_never_permitted_again(
 def test_what_landed_keeps_its_commit_tree_and_evidence(session: Connection, queue_id: int):
     (row,) = intended(session, queue_id, a_land())
     landings.settle(session, row.id, replace(LANDED, evidence="tree compared"))
-    (found,) = landings.of_run(session, row.run)
+    (found,) = landings.landings_of_run(session, row.run)
     assert found == replace(
         row,
         state=LandingState.LANDED,

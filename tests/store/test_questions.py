@@ -47,7 +47,7 @@ from service.mergequeue.store import (
     runs,
     statistics,
 )
-from service.mergequeue.store.consents import Shown
+from service.mergequeue.store.consents import ShownHead
 from service.mergequeue.store.listings import RunFilter
 from service.mergequeue.store.notices import NoticeKey, Surface
 from service.mergequeue.store.overviews import Scope
@@ -252,7 +252,7 @@ REF = RepoRef("text-7", "owner", "name-7")
 PLACE = QueueRef(7, 7, 7, REF, "branch-7")
 HEAD = PullRequestHead(7, 7, Sha("text-7"))
 AT = ProviderTime(NOW)
-SHOWN = Shown(HEAD, "text-7", is_fork=True, is_closed=False, at=AT)
+SHOWN = ShownHead(HEAD, "text-7", is_fork=True, is_closed=False, at=AT)
 KEYED = Keyed("text-7", 7, "text-7", "text-7", b"")
 PAIRS = [(number, Sha(f"text-{number}")) for number in range(50)]
 
@@ -286,7 +286,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "queues.run_of_sha": lambda s: queues.run_of_sha(s, 201, Sha("sha-200")),
     "queues.mark_deleted": lambda s: queues.mark_deleted(s, 7, NOW),
     "runs.queue_of": lambda s: runs.queue_of(s, 8, "r7"),
-    "runs.vehicle": lambda s: runs.vehicle(s, "r7"),
+    "runs.draft_pull_request_of": lambda s: runs.draft_pull_request_of(s, "r7"),
     "runs.note_restored": lambda s: runs.note_restored(s, 8, "r7"),
     "runs.succeeded_durations_s": lambda s: runs.succeeded_durations_s(s, 7),
     "runs.recorded_branches": lambda s: runs.recorded_branches(s, 7),
@@ -301,7 +301,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "overviews.merged": lambda s: overviews.merged(s, [7, 8], NOW.replace(year=2025)),
     "overviews.landings_of": lambda s: overviews.landings_of(s, ["text-9", "text-10"]),
     "landings.intend": lambda s: landings.intend(s, 7, a_land()),
-    "landings.of_run": lambda s: landings.of_run(s, "text-9"),
+    "landings.landings_of_run": lambda s: landings.landings_of_run(s, "text-9"),
     "landings.permit": lambda s: landings.permit(s, 7, NOW),
     "landings.settle": lambda s: landings.settle(
         s, 7, landings.LandingOutcome(LandingState.REFUSED)
@@ -339,7 +339,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "retention, no targets": lambda s: retention.FORGET_UPLOADS(s, NOW.replace(year=2025)),
     "figures.add": lambda s: figures.add(s, PLACE, [MetricFact("left", ("main",), 7)], NOW),
     "figures.moves": lambda s: figures.moves(s, 9, 40_000, "e7"),
-    "figures.shown": lambda s: figures.shown(s, 7),
+    "figures.metered_queues": lambda s: figures.metered_queues(s, 7),
     "figures.of_queues": lambda s: figures.of_queues(s, [7, 8, 9], NOW.replace(year=2025)),
     "figures.expiring": lambda s: figures.expiring(s, 999, NOW, NOW),
     "notifications.append": lambda s: notifications.append(s, A_MESSAGE, ["endpoint-7"], NOW),

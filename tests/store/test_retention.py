@@ -110,11 +110,11 @@ def test_ended_entries_and_runs_go_and_live_ones_and_landings_stay(
     step = Step(after, (), (), None, None, (ended,), (before.runs["r1"],))
     after = queues.save(session, before, step)
     landings.intend(session, queue.id, a_land(run="r1"))
-    (landing,) = landings.of_run(session, "r1")
+    (landing,) = landings.landings_of_run(session, "r1")
     landings.settle(session, landing.id, LandingOutcome(LandingState.LANDED))
     assert prune_all(session, 399) == 0
     assert prune_all(session, 401) == 2
     assert queues.load(session, queue.id) == after
     assert runs.entry(session, queue.id, "e3") is None
     assert runs.run(session, queue.id, "r1") is None
-    assert len(landings.of_run(session, "r1")) == 1
+    assert len(landings.landings_of_run(session, "r1")) == 1

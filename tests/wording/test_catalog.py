@@ -45,7 +45,7 @@ from service.mergequeue.wording import (
     situation,
 )
 from service.mergequeue.wording.replies import Right
-from service.mergequeue.wording.situation import Situation, Wanted
+from service.mergequeue.wording.situation import Situation, UnmetCondition
 from service.provider.signals import Unclear
 from service.text import markdown, phrases
 from service.text.phrases import Phrase
@@ -281,11 +281,14 @@ def test_what_a_pull_request_still_needs_is_named_as_what_comes_next():
     codes = list(NEEDS)
     lines = []
     for code in codes:
-        for wanted in (Wanted(code, "main", "develop", "", builders.HEAD), Wanted(code, "main")):
+        for wanted in (
+            UnmetCondition(code, "main", "develop", "", builders.HEAD),
+            UnmetCondition(code, "main"),
+        ):
             text = shown(conditions.what_next(following, [wanted]))
             lines.append(f"{code.value}: {text}")
     for count in (2, 3, 4):
-        several = [Wanted(code, "main") for code in codes[1 : 1 + count]]
+        several = [UnmetCondition(code, "main") for code in codes[1 : 1 + count]]
         lines.append(f"{count}: {shown(conditions.what_next(following, several))}")
     expect("\n".join(lines)).matches("catalog-steps.txt")
 
@@ -328,11 +331,14 @@ def test_what_to_do_after_every_ending():
 def test_what_a_pull_request_needs_before_it_may_enter():
     lines = []
     for code in NEEDS:
-        for wanted in (Wanted(code, "main", "develop", "", builders.HEAD), Wanted(code, "main")):
+        for wanted in (
+            UnmetCondition(code, "main", "develop", "", builders.HEAD),
+            UnmetCondition(code, "main"),
+        ):
             whole, brief = shown(readiness.goal(wanted)), shown(readiness.brief(wanted))
             lines.append(f"{code.value}: {whole} | {brief}")
     for below, absent in (("7", ""), ("7 8", ""), ("7 8", "7"), ("7 8", "7 8")):
-        wanted = Wanted(Reason.STACKED, "main", below, absent)
+        wanted = UnmetCondition(Reason.STACKED, "main", below, absent)
         words = (readiness.goal(wanted), readiness.brief(wanted), readiness.step(wanted))
         lines.append(f"stacked: {' | '.join(map(shown, words))}")
     expect("\n".join(lines)).matches("catalog-readiness.txt")
@@ -416,7 +422,7 @@ def test_holds_causes_refusals_and_conditions_of_entry_are_inert(text):
         shown(refusals.text(Refused(reason, text, text, (478,)), text))
         for reason in builders.REFUSALS
     ]
-    wanted = [Wanted(code, text, text) for code in NEEDS]
+    wanted = [UnmetCondition(code, text, text) for code in NEEDS]
     shown_texts += [shown(each(one)) for one in wanted for each in (readiness.goal, readiness.step)]
     assert not [each for each in shown_texts if hygiene.faults(each) or len(each) > LENGTH_MAX]
 

@@ -1,11 +1,15 @@
-"""Answers of the tools for agents. Names follow the command line's `--json`, in snake case."""
+"""Answers of the tools for agents. Names follow the command line's `--json`, in snake case.
 
-from typing import Literal
+Each is read from the API's answer. A field is there under its own name in camel case, or at the
+path that it names (`At`); it is null where a part of the path is null.
+"""
 
-from pydantic import BaseModel, Field
-from pydantic.alias_generators import to_snake
+from typing import Annotated, Literal
 
-from bot.cli import output
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+from bot.cli import output, pull_requests
 from bot.uploader.transport import Json
 
 Outcome = Literal["merged", "failed", "removed", "waiting"]
@@ -16,10 +20,54 @@ NEXT_STEPS: dict[Outcome, str] = {
     "removed": "Call land_pull_request to submit it again, if it should still land.",
     "waiting": "Call wait_for_pull_request. explain_pull_request says what it waits for.",
 }
-OUTCOMES: dict[str, Outcome] = {"MERGED": "merged", "FAILED": "failed", "CANCELLED": "removed"}
 
 
-class Reporter(BaseModel):
+def _outcome_of(state: object) -> Outcome:
+    return pull_requests.OUTCOMES.get(str(state).upper(), "waiting")
+
+
+def _next_step_of(state: object) -> str:
+    return NEXT_STEPS[_outcome_of(state)]
+
+
+OR_EMPTY = BeforeValidator(lambda value: value or [])
+
+
+Upper = Annotated[str, BeforeValidator(lambda value: str(value).upper())]
+Lower = Annotated[str, BeforeValidator(lambda value: str(value).lower())]
+Plain = Annotated[str, BeforeValidator(output.plain)]
+Slug = Annotated[str, BeforeValidator("{0[host]}/{0[owner]}/{0[name]}".format)]
+Numbers = Annotated[list[int], OR_EMPTY]
+Texts = Annotated[list[str], OR_EMPTY]
+Acting = Annotated[Lower, Field(description="author, maintainer, operator or nobody.")]
+
+
+class At(str):
+    """The path of a field in the API's answer, as `eta.latest`."""
+
+    __slots__ = ()
+
+
+class Answer(BaseModel):
+    """Base of answers."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, answer: object) -> object:
+        if not isinstance(answer, dict):
+            return answer
+        read: Json = {}
+        for name, field in cls.model_fields.items():
+            own = name if name in answer else to_camel(name)
+            path = next((each for each in field.metadata if isinstance(each, At)), own)
+            found: object = answer
+            for step in path.split("."):
+                found = found.get(step) if isinstance(found, dict) else None
+            read[name] = found
+        return read
+
+
+class Reporter(Answer):
     """What reported a check."""
 
     kind: str = Field(description="check_run or commit_status.")
@@ -28,7 +76,7 @@ class Reporter(BaseModel):
     attempt: int | None
 
 
-class RequiredCheck(BaseModel):
+class RequiredCheck(Answer):
     """A required check and the report that counts for it."""
 
     name: str
@@ -44,7 +92,10 @@ class RequiredCheck(BaseModel):
     proof: str | None = Field(description="What proves the report that excuses it.")
 
 
-class FailedCheck(BaseModel):
+RequiredChecks = Annotated[list[RequiredCheck], OR_EMPTY]
+
+
+class FailedCheck(Answer):
     """A required check that failed."""
 
     name: str
@@ -52,7 +103,7 @@ class FailedCheck(BaseModel):
     because: str | None = Field(description="The failed job, because of which it was skipped.")
 
 
-class FailedTest(BaseModel):
+class FailedTest(Answer):
     """A test that failed."""
 
     id: str
@@ -69,7 +120,7 @@ class FailedTest(BaseModel):
     page: str | None = Field(description="Page of the test, with its history and traces.")
 
 
-class Failures(BaseModel):
+class Failures(Answer):
     """What failed, and how sure it is that the pull request is at fault."""
 
     text: str = Field(description="How the cause was found.")
@@ -78,290 +129,158 @@ class Failures(BaseModel):
     failed_tests: int = Field(description="How many failed and are not excused.")
     excused_tests: int
 
-    @classmethod
-    def of(cls, shown: object) -> "Failures | None":
-        """Return the failures that an explanation of the API shows; None for none."""
-        return cls.model_validate(snake_case(shown)) if isinstance(shown, dict) else None
 
-
-class PullRequestState(BaseModel):
+class PullRequestState(Answer):
     """A pull request in its queue."""
 
     repository: str
-    number: int
-    title: str
-    head: str = Field(description="The commit that was submitted.")
+    number: Annotated[int, At("prNumber")]
+    title: Annotated[Plain, At("prTitle")]
+    head: Annotated[str, At("prSha")] = Field(description="The commit that was submitted.")
     target_branch: str
-    outcome: Outcome = Field(description="waiting: it is still in the queue.")
-    state: str = Field(description="The state's name in the API, as TESTING.")
+    outcome: Annotated[Outcome, At("state"), BeforeValidator(_outcome_of)] = Field(
+        description="waiting: it is still in the queue."
+    )
+    state: Upper = Field(description="The state's name in the API, as TESTING.")
     reason: str = Field(description="Code of the reason for the state.")
-    message: str = Field(description="The reason in one sentence.")
-    who_must_act: str = Field(description="author, maintainer, operator or nobody.")
+    message: Annotated[Plain, At("reasonMessage")] = Field(
+        description="The reason in one sentence."
+    )
+    who_must_act: Acting
     retryable: bool = Field(
         description="Whether the same commit may pass if it is submitted again."
     )
     position: int | None = Field(description="Place in the queue, from 1; null outside the line.")
     queue_length: int | None
-    expected_by: str | None = Field(description="When it will probably have landed, at the latest.")
-    merged_as: str | None = Field(description="The commit on the target branch.")
-    failed_checks: list[str]
-    failures: Failures | None = Field(description="What failed, once it has failed.")
-    required_checks: list[RequiredCheck] = Field(
+    expected_by: Annotated[str | None, At("eta.latest")] = Field(
+        description="When it will probably have landed, at the latest."
+    )
+    merged_as: Annotated[str | None, At("conclusion.mergedSha")] = Field(
+        description="The commit on the target branch."
+    )
+    failed_checks: Annotated[Texts, At("conclusion.failedStatuses")]
+    failures: Annotated[Failures | None, At("explanation.failures")] = Field(
+        description="What failed, once it has failed."
+    )
+    required_checks: RequiredChecks = Field(
         description="How each required check counts, once it passed or has ended."
     )
-    page: str | None = Field(description="Address of the page for people.")
-    next_step: str = Field(description="What to do now.")
-
-    @classmethod
-    def of(cls, repository: str, branch: str, record: Json) -> "PullRequestState":
-        """Return the state that a record of the API shows."""
-        outcome = OUTCOMES.get(output.state_of(record), "waiting")
-        conclusion, eta = members(record["conclusion"]), members(record["eta"])
-        return cls(
-            repository=repository,
-            number=whole(record["prNumber"]) or 0,
-            title=output.plain(record["prTitle"]),
-            head=str(record["prSha"]),
-            target_branch=branch,
-            outcome=outcome,
-            state=output.state_of(record),
-            reason=str(record["reason"]),
-            message=output.plain(record["reasonMessage"]),
-            who_must_act=str(record["whoMustAct"]).lower(),
-            retryable=bool(record["retryable"]),
-            position=whole(record["position"]),
-            queue_length=whole(record["queueLength"]),
-            expected_by=_text_or_none(eta.get("latest")),
-            merged_as=_text_or_none(conclusion.get("mergedSha")),
-            failed_checks=texts(conclusion.get("failedStatuses")),
-            failures=Failures.of(members(record.get("explanation")).get("failures")),
-            required_checks=checks_of(record.get("requiredChecks")),
-            page=_text_or_none(members(record["links"]).get("page")),
-            next_step=NEXT_STEPS[outcome],
-        )
+    page: Annotated[str | None, At("links.page")] = Field(
+        description="Address of the page for people."
+    )
+    next_step: Annotated[str, At("state"), BeforeValidator(_next_step_of)] = Field(
+        description="What to do now."
+    )
 
 
-class Condition(BaseModel):
+class Condition(Answer):
     """One thing that must hold before the pull request lands."""
 
     code: str
     met: bool
     text: str
-    who_must_act: str = Field(description="author, maintainer, operator or nobody.")
+    who_must_act: Acting
     since: str | None
-    pull_requests: list[int] = Field(description="Pull requests that it depends on.")
-
-    @classmethod
-    def of(cls, shown: Json) -> "Condition":
-        """Return a condition as the API shows it."""
-        return cls(
-            code=str(shown["code"]),
-            met=bool(shown["met"]),
-            text=str(shown["text"]),
-            who_must_act=str(shown["whoMustAct"]).lower(),
-            since=_text_or_none(shown["since"]),
-            pull_requests=numbers(shown["pullRequests"]),
-        )
+    pull_requests: Numbers = Field(description="Pull requests that it depends on.")
 
 
-class Explanation(BaseModel):
+class Explanation(Answer):
     """Why a pull request is not merged yet, and what happens next."""
 
-    number: int
-    state: str
+    number: Annotated[int, At("prNumber")]
+    state: Upper
     summary: str
     conditions: list[Condition]
-    suspicion: str | None = Field(description="The chance that it is broken, with its evidence.")
+    suspicion: Annotated[str | None, At("suspicion.text")] = Field(
+        description="The chance that it is broken, with its evidence."
+    )
     failures: Failures | None = Field(description="The checks and tests that failed.")
-    required_checks: list[RequiredCheck]
-    next: str | None = Field(description="What happens next, or has to be done.")
+    required_checks: RequiredChecks
+    next: Annotated[str | None, At("next.what")] = Field(
+        description="What happens next, or has to be done."
+    )
     page: str | None = Field(description="Address of the page for people.")
-    ahead: list[int] = Field(description="Pull requests ahead of it in the queue.")
-    behind: list[int]
-    expected_by: str | None
-    expected_unknown_because: str | None
-
-    @classmethod
-    def of(cls, answer: Json) -> "Explanation":
-        """Return an explanation as the API shows it."""
-        return cls(
-            number=whole(answer["prNumber"]) or 0,
-            state=output.state_of(answer),
-            summary=str(answer["summary"]),
-            conditions=[Condition.of(each) for each in output.objects(answer["conditions"])],
-            suspicion=_text_or_none(members(answer.get("suspicion")).get("text")),
-            failures=Failures.of(answer.get("failures")),
-            required_checks=checks_of(answer.get("requiredChecks")),
-            page=_text_or_none(answer.get("page")),
-            next=_text_or_none(members(answer["next"]).get("what")),
-            ahead=numbers(answer["ahead"]),
-            behind=numbers(answer["behind"]),
-            expected_by=_text_or_none(members(answer["eta"]).get("latest")),
-            expected_unknown_because=_text_or_none(answer["etaUnknownReason"]),
-        )
+    ahead: Numbers = Field(description="Pull requests ahead of it in the queue.")
+    behind: Numbers
+    expected_by: Annotated[str | None, At("eta.latest")]
+    expected_unknown_because: Annotated[str | None, At("etaUnknownReason")]
 
 
 class WhoMustAct(BaseModel):
     """Who must act next, and what that person must do."""
 
     number: int
-    who: str = Field(description="author, maintainer, operator or nobody.")
+    who: Acting
     summary: str
     open_conditions: list[Condition] = Field(description="What is missing, most important first.")
     next: str | None = Field(description="What happens next.")
 
-    @classmethod
-    def of(cls, explanation: Explanation, record: Json) -> "WhoMustAct":
-        """Return who must act; conditions that wait for people come first."""
-        unmet = [each for each in explanation.conditions if not each.met]
-        return cls(
-            number=explanation.number,
-            who=str(record["whoMustAct"]).lower(),
-            summary=explanation.summary,
-            open_conditions=sorted(unmet, key=lambda each: each.who_must_act == "nobody"),
-            next=explanation.next,
-        )
 
-
-class Preview(BaseModel):
+class Preview(Answer):
     """The effect of a change that was not made."""
 
-    number: int
+    number: Annotated[int, At("prNumber")]
     change: str
-    runs_interrupted: int = Field(description="Test runs in progress that would be stopped.")
-    restarted: list[int] = Field(description="Other pull requests that would be tested again.")
-    moved_up: list[int]
-    moved_back: list[int]
-
-    @classmethod
-    def of(cls, change: str, answer: Json) -> "Preview":
-        """Return a preview as the API shows it."""
-        runs = answer["runsInterrupted"]
-        return cls(
-            number=whole(answer["prNumber"]) or 0,
-            change=change,
-            runs_interrupted=len(runs) if isinstance(runs, list) else 0,
-            restarted=numbers(answer["pullRequestsRestarted"]),
-            moved_up=numbers(answer["pullRequestsMovedUp"]),
-            moved_back=numbers(answer.get("pullRequestsMovedBack")),
-        )
+    runs_interrupted: Annotated[int, BeforeValidator(len)] = Field(
+        description="Test runs in progress that would be stopped."
+    )
+    restarted: Annotated[Numbers, At("pullRequestsRestarted")] = Field(
+        description="Other pull requests that would be tested again."
+    )
+    moved_up: Annotated[Numbers, At("pullRequestsMovedUp")]
+    moved_back: Annotated[Numbers, At("pullRequestsMovedBack")]
 
 
-class TestHealth(BaseModel):
+class TestHealth(Answer):
     """A test and its health."""
 
     __test__ = False
 
     id: str
-    name: str
-    file: str | None
+    name: Plain
+    file: Annotated[str | None, At("file_path")]
     variant: str
-    status: str = Field(description="healthy, flaky or broken.")
-    because: str = Field(description="The reason of the status, with its numbers.")
-    failure_rate_7d: float = Field(description="Share of runs in 7 days that failed, 0 to 1.")
+    status: Annotated[Lower, At("status.value")] = Field(description="healthy, flaky or broken.")
+    because: Annotated[str, At("status.reason")] = Field(
+        description="The reason of the status, with its numbers."
+    )
+    failure_rate_7d: Annotated[float, At("failure_rate_last_7d")] = Field(
+        description="Share of runs in 7 days that failed, 0 to 1."
+    )
     last_failed_at: str | None
-    pull_requests_hit_7d: int
-    ci_seconds_lost_7d: int = Field(description="CI time that its failures lost in 7 days.")
-    owners: list[str]
+    pull_requests_hit_7d: Annotated[int, At("pull_requests_impacted_last_7d")]
+    ci_seconds_lost_7d: Annotated[int, At("ci_seconds_lost_last_7d")] = Field(
+        description="CI time that its failures lost in 7 days."
+    )
+    owners: Annotated[Texts, At("codeowners")]
     quarantined: bool = Field(description="Whether its failures count as passed.")
-    page: str
-
-    @classmethod
-    def of(cls, test: Json) -> "TestHealth":
-        """Return a test as the API lists it."""
-        status = members(test["status"])
-        return cls(
-            id=str(test["id"]),
-            name=output.plain(test["name"]),
-            file=_text_or_none(test.get("file_path")),
-            variant=str(test["variant"]),
-            status=str(status.get("value")).lower(),
-            because=str(status.get("reason")),
-            failure_rate_7d=float(str(test["failure_rate_last_7d"])),
-            last_failed_at=_text_or_none(test["last_failed_at"]),
-            pull_requests_hit_7d=whole(test["pull_requests_impacted_last_7d"]) or 0,
-            ci_seconds_lost_7d=whole(test["ci_seconds_lost_last_7d"]) or 0,
-            owners=texts(test["codeowners"]),
-            quarantined=bool(test["quarantined"]),
-            page=str(test["html_url"]),
-        )
+    page: Annotated[str, At("html_url")]
 
 
-class TestList(BaseModel):
+class TestList(Answer):
     """Tests, those first that hit most pull requests."""
 
     __test__ = False
 
-    total: int = Field(description="How many there are; the list may have fewer.")
+    total: Annotated[int, At("page.total_rows")] = Field(
+        description="How many there are; the list may have fewer."
+    )
     tests: list[TestHealth]
 
 
-class QueueSummary(BaseModel):
+class QueueSummary(Answer):
     """A queue among others."""
 
-    repository: str
+    repository: Annotated[Slug, At("repo")]
     branch: str
-    state: str
-    mode: str
-    queued: int = Field(description="Pull requests that are ready.")
+    state: Upper
+    mode: Upper
+    queued: Annotated[int, At("depth")] = Field(description="Pull requests that are ready.")
     testing: int
     not_ready: int
 
-    @classmethod
-    def of(cls, queue: Json) -> "QueueSummary":
-        """Return a queue as the API lists it."""
-        repo = members(queue["repo"])
-        return cls(
-            repository=f"{repo.get('host')}/{repo.get('owner')}/{repo.get('name')}",
-            branch=str(queue["branch"]),
-            state=output.state_of(queue),
-            mode=str(queue["mode"]).upper(),
-            queued=whole(queue["depth"]) or 0,
-            testing=whole(queue["testing"]) or 0,
-            not_ready=whole(queue["notReady"]) or 0,
-        )
 
-
-class QueueList(BaseModel):
+class QueueList(Answer):
     """The queues that the token sees."""
 
     queues: list[QueueSummary]
-
-
-def checks_of(value: object) -> list[RequiredCheck]:
-    """Return the required checks of an answer of the API."""
-    return [RequiredCheck.model_validate(snake_case(each)) for each in output.objects(value)]
-
-
-def snake_case(value: object) -> object:
-    """Return a value of the API with the names of its fields in snake case."""
-    if isinstance(value, list):
-        return [snake_case(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    return {to_snake(str(name)): snake_case(each) for name, each in value.items()}
-
-
-def members(value: object) -> Json:
-    """Return an object's members; empty for null."""
-    return value if isinstance(value, dict) else {}
-
-
-def whole(value: object) -> int | None:
-    """Return a whole number; None for null."""
-    return None if value is None else int(str(value))
-
-
-def _text_or_none(value: object) -> str | None:
-    """Return a text; None for null."""
-    return None if value is None else str(value)
-
-
-def texts(value: object) -> list[str]:
-    """Return the texts of an array."""
-    return [str(each) for each in value] if isinstance(value, list) else []
-
-
-def numbers(value: object) -> list[int]:
-    """Return the numbers of an array."""
-    return [int(str(each)) for each in value] if isinstance(value, list) else []

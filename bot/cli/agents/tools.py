@@ -19,8 +19,6 @@ from bot.cli.agents.answers import (
     Preview,
     PullRequestState,
     QueueList,
-    QueueSummary,
-    TestHealth,
     TestList,
     WhoMustAct,
 )
@@ -179,7 +177,16 @@ class Tools:
         def ask(client: Client) -> WhoMustAct:
             queue = self._session.queue(client, repo)
             record = queue.post_pull_request("/getSubmittedPullRequest", number)
-            return WhoMustAct.of(_explanation_of(queue, number), record)
+            why = _explanation_of(queue, number)
+            unmet = [each for each in why.conditions if not each.met]
+            return WhoMustAct(
+                number=number,
+                who=str(record["whoMustAct"]),
+                summary=why.summary,
+                # Those first that wait for people.
+                open_conditions=sorted(unmet, key=lambda each: each.who_must_act == "nobody"),
+                next=why.next,
+            )
 
         return await self._session.run(call, ask)
 
@@ -201,7 +208,7 @@ class Tools:
                 answer = queue.post_pull_request("/previewCancelPullRequest", number)
             else:
                 answer = queue.post_pull_request("/previewPriority", number, priority=change)
-            return Preview.of(change, answer)
+            return Preview.model_validate({**answer, "change": change})
 
         return await self._session.run(call, ask)
 
@@ -241,10 +248,7 @@ class Tools:
             wanted: Json = {name: value for name, value in given.items() if value is not None}
             wanted["page_query"] = {"page_size": TESTS_MAX}
             answer = Repository(client, ref).post("/list-tests", wanted)
-            page = answer["page"]
-            total = int(page["total_rows"]) if isinstance(page, dict) else 0
-            tests = [TestHealth.of(each) for each in output.objects(answer["tests"])]
-            return TestList(total=total, tests=tests)
+            return TestList.model_validate(answer)
 
         return await self._session.run(call, ask)
 
@@ -253,8 +257,7 @@ class Tools:
 
         def ask(client: Client) -> QueueList:
             answer = client.post("/listQueues", {"take": QUEUES_MAX})
-            queues = output.objects(answer["queues"])
-            return QueueList(queues=[QueueSummary.of(each) for each in queues])
+            return QueueList.model_validate(answer)
 
         return await self._session.run(call, ask)
 
@@ -289,9 +292,10 @@ def explained(queue: Queue, record: Json) -> Callable[[Client], Json]:
 def state_of(queue: Queue, record: Json) -> PullRequestState:
     """Return the state that a record shows."""
     branch = queue.branch_of(int(str(record["prNumber"])))
-    return PullRequestState.of(queue.repo.slug, branch, record)
+    place = {"repository": queue.repo.slug, "target_branch": branch}
+    return PullRequestState.model_validate({**record, **place})
 
 
 def _explanation_of(queue: Queue, number: int) -> Explanation:
     """Return why the pull request is not merged yet."""
-    return Explanation.of(queue.post_pull_request("/explainPullRequest", number))
+    return Explanation.model_validate(queue.post_pull_request("/explainPullRequest", number))

@@ -43,7 +43,7 @@ def _next(view: ExplainView) -> answers.NextNews | None:
     """Return what changes the first open condition; after a failure what has to be done."""
     following, known = view.explained.next, responses.situation_of(view.pull_request)
     if following is not None:
-        what = conditions.next_message(following, known.wanted)
+        what = conditions.next_message(following, known.unmet)
         return answers.NextNews(what=what, at=following.at, pull_requests=list(following.prs))
     step = markdown.plain(endings.next_step(known)) if known.state in FINAL else ""
     return answers.NextNews(what=step, at=None, pull_requests=[]) if step else None

@@ -20,7 +20,7 @@ from service.mergequeue.operations import (
     lists,
     pull_requests,
     queue_access,
-    queues,
+    queue_views,
 )
 from service.mergequeue.operations.fork_runs import Claim
 from service.mergequeue.operations.impacted_targets import Upload
@@ -163,7 +163,9 @@ async def list_pull_requests(
 ) -> answers.SubmissionsListed:
     """List submissions, newest first."""
     queue = await queue_of(call, request)
-    page = await lists.list_pull_requests(call.runtime, queue, request.wanted(), request.page())
+    page = await lists.list_pull_requests(
+        call.runtime, queue, request.pull_request_filter(), request.page()
+    )
     return answers.SubmissionsListed(
         pull_requests=[responses.submission(each, call.runtime.options) for each in page.rows],
         next_cursor=page.next_cursor,
@@ -202,7 +204,7 @@ async def explained(call: Call, request: models.ExplainPullRequest) -> answers.E
     """Say why a pull request has not landed yet, and who must act."""
     queue = await queue_of(call, request)
     view = await explain.explain(call.runtime, queue, request.pr.number)
-    return explanation.explanation(view, (await queues.read(call.runtime, queue)).value)
+    return explanation.explanation(view, (await queue_views.queue_view(call.runtime, queue)).value)
 
 
 @read(

@@ -11,7 +11,7 @@ from service.mergequeue.api.encoded import QueueAnswers
 from service.mergequeue.api.models import lists as listed
 from service.mergequeue.api.models import queues as models
 from service.mergequeue.api.models.answers import queues as answers
-from service.mergequeue.operations import lists, queues
+from service.mergequeue.operations import lists, queue_views, queues
 from service.mergequeue.operations.queues import HoldRequest, QueueRequest
 from service.mergequeue.reasons.record import HoldScope
 from service.runtime import Compatibility
@@ -49,7 +49,7 @@ async def get(call: Call, request: models.GetQueue) -> bytes:
     queue = await pull_requests.queue_of(call, request)
 
     async def found() -> Versioned:
-        view = await queues.read(call.runtime, queue)
+        view = await queue_views.queue_view(call.runtime, queue)
         return call.cache(QueueAnswers).answer(view, call.runtime.clock.now())
 
     return await changes.newest(call, f"queue/{queue.id}", request.awaited(), found)

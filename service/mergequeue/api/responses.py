@@ -141,7 +141,7 @@ def situation_of(view: PullRequestView) -> Situation:
         by=entry.canceller or SYSTEM,
         submitted_by=entry.submitted_by,
         head=entry.head,
-        wanted=situation.wanted_of(entry, view.queue.branch),
+        unmet=situation.unmet_conditions_of(entry, view.queue.branch),
         config=view.config,
         failing=view.failing,
         checked=() if view.judged_by is None else checked_of(view.judged_by),

@@ -21,7 +21,7 @@ DAYS = 7
 async def get(call: Call, request: models.GetMergeQueueStatistics) -> answers.QueueStatistics:
     """Return the statistics of a queue."""
     queue = await pull_requests.queue_of(call, request)
-    found = await statistics.read(call.runtime, queue, request.days or DAYS)
+    found = await statistics.load_statistics(call.runtime, queue, request.days or DAYS)
     buckets = [answers.BucketShown.of(each, **_seconds(each)) for each in found.buckets]
     ejections = [
         answers.Ejected(reason=reason, count=count) for reason, count in found.ejections.items()

@@ -117,7 +117,7 @@ def _clocks(draft: Draft) -> Iterator[datetime]:
 def _of_batches(draft: Draft) -> Iterator[datetime]:
     """Yield when waiting entries have waited for company for long enough."""
     config = draft.queue.config
-    waits_until = policies.of(config).waits_until
+    waits_until = policies.policy_of(config).waits_until
     for _, _, pr in draft.places.waiting if config.batch else ():
         until = waits_until(config, (draft.entries[pr],))
         if until is None:

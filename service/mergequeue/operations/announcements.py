@@ -107,7 +107,7 @@ class _Announcer:
         run = self._run(event.run)
         if run is None:
             return
-        placed = runs.vehicle(self.session, run.id)
+        placed = runs.draft_pull_request_of(self.session, run.id)
         page = page_addresses.of_run(self.options, self.result.ref.repo, run.id)
         scene = replace(self.scene, run_page=page)
         message = payloads.about_run(scene, run, placed and placed[0], recorded)
@@ -125,7 +125,7 @@ class _Announcer:
         before = self._before(event.pr, event.entry)
         last = None if before is None else before.run or before.verified_by
         run = self._run(event.run or last)
-        placed = None if run is None else runs.vehicle(self.session, run.id)
+        placed = None if run is None else runs.draft_pull_request_of(self.session, run.id)
         return Subject(moved, run, placed and placed[0], sequence, self._batch(moved, run, before))
 
     def _entry(self, pr: int, entry_id: str) -> Entry:

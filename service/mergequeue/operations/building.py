@@ -250,7 +250,7 @@ async def _request(
         message = ""
         if commit is None:
             trailers = naming.Trailers(tester.id, deployment)
-            message = await merge_messages.of(runtime, queue, tester, step, trailers)
+            message = await merge_messages.merge_message_of(runtime, queue, tester, step, trailers)
         date = tester.created_at
         fork = _fork(value, action, place) if run.config.land_tested_commits else None
         steps.append(BuildStep(step.pr, step.head, message, date, step.tested, commit, fork))
@@ -346,7 +346,11 @@ async def _reported(runtime: Runtime, queue: QueueRef, run: Run, result: BuildRe
         case Built():
             if result.vehicle_number is not None:
                 await runtime.store.run(
-                    runs.set_vehicle, queue.id, run.id, result.vehicle_number, result.vehicle_url
+                    runs.set_draft_pull_request,
+                    queue.id,
+                    run.id,
+                    result.vehicle_number,
+                    result.vehicle_url,
                 )
             steps = tuple(
                 RunStep(prefix.number, head, prefix.commit, prefix.tree, prefix.contained)

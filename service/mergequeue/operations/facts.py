@@ -20,7 +20,7 @@ from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.operations import chains, turn
 from service.mergequeue.store import consents
-from service.mergequeue.store.consents import Shown
+from service.mergequeue.store.consents import ShownHead
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.provider.ci import Judged, Subject
 from service.provider.values import (
@@ -58,16 +58,18 @@ SHOWN_WITHIN_S = (1.0, 2.0, 4.0, 8.0)
 """Waits between looks at a branch that has moved: a provider may show it late."""
 
 
-async def of(runtime: Runtime, queue: QueueRef, config: QueueConfig, pull: PullRequest) -> Facts:
+async def facts_of(
+    runtime: Runtime, queue: QueueRef, config: QueueConfig, pull: PullRequest
+) -> Facts:
     """Return the facts of one pull request as just read, with its fork's authorization.
 
     For direct merges also its own checks, but only while its head contains the target's tip. Stores
     its head, to which a later comment is bound (docs/design/provider.md 10).
     """
-    return (await of_many(runtime, queue, config, [pull]))[pull.number]
+    return (await facts_of_many(runtime, queue, config, [pull]))[pull.number]
 
 
-async def of_many(
+async def facts_of_many(
     runtime: Runtime, queue: QueueRef, config: QueueConfig, pulls: Sequence[PullRequest]
 ) -> dict[int, Facts]:
     """Return the facts of several pull requests, by number."""
@@ -77,12 +79,14 @@ async def of_many(
     for start in range(0, len(shown), REMEMBERED_AT_ONCE):
         part = shown[start : start + REMEMBERED_AT_ONCE]
         authorized += await runtime.store.run(_remember, part, runtime.clock.now())
-    asked = await _asked_of_heads(runtime, queue, config)
+    on_heads = await _required_on_heads(runtime, queue, config)
     found: dict[int, Facts] = {}
     for pull, head in zip(pulls, authorized, strict=True):
         plain = _plain(pull, head)
-        if asked and pull.state is PullRequestState.OPEN:
-            plain = replace(plain, blockers=(*plain.blockers, *_head_blockers(pull, asked, config)))
+        if on_heads and pull.state is PullRequestState.OPEN:
+            plain = replace(
+                plain, blockers=(*plain.blockers, *_head_blockers(pull, on_heads, config))
+            )
         if config.direct_merge_mode is Toggle.ALWAYS and pull.state is PullRequestState.OPEN:
             plain = await _with_own_checks(runtime, queue.repo, config, pull, plain)
         found[pull.number] = plain
@@ -100,7 +104,7 @@ async def differing(
     inputs: list[Input] = [
         PullRequestGone(number) for number, pull in pulls.items() if pull is None
     ]
-    for number, fresh in (await of_many(runtime, queue, value.config, there)).items():
+    for number, fresh in (await facts_of_many(runtime, queue, value.config, there)).items():
         known = value.entries[number].facts
         if swept(known, fresh) != known:
             inputs.append(FactsChanged(swept(known, fresh)))
@@ -148,7 +152,7 @@ def _plain(pull: PullRequest, authorized: Sha | None) -> Facts:
     )
 
 
-async def _asked_of_heads(
+async def _required_on_heads(
     runtime: Runtime, queue: QueueRef, config: QueueConfig
 ) -> tuple[RequiredName, ...]:
     """Return the required names that heads alone have to pass, with whose reports count."""
@@ -159,12 +163,12 @@ async def _asked_of_heads(
 
 
 def _head_blockers(
-    pull: PullRequest, asked: Sequence[RequiredName], config: QueueConfig
+    pull: PullRequest, on_heads: Sequence[RequiredName], config: QueueConfig
 ) -> Iterator[Blocker]:
     """Yield a blocker for each name that the head has not passed and the provider does not want."""
     named = {blocker.name for blocker in pull.blockers}
     passes = _PASSES if config.skipped_statuses_pass else _PASSED
-    for one in asked:
+    for one in on_heads:
         outcome = verdict.standing(one, pull.own_reports).outcome
         if outcome not in passes and one.name not in named:
             is_over = outcome in (CheckOutcome.FAILED, CheckOutcome.SKIPPED)
@@ -201,14 +205,14 @@ def proving(reports: Sequence[Judged]) -> tuple[Check, ...]:
     )
 
 
-def _shown(queue: QueueRef, pull: PullRequest) -> Shown:
+def _shown(queue: QueueRef, pull: PullRequest) -> ShownHead:
     head = PullRequestHead(queue.repository_id, pull.number, pull.head_sha)
     is_closed = pull.state is PullRequestState.CLOSED
-    shown = Shown(head, pull.base_branch, pull.is_fork, is_closed, pull.shown_at)
+    shown = ShownHead(head, pull.base_branch, pull.is_fork, is_closed, pull.shown_at)
     return replace(shown, returned_after=pull.returned_after)
 
 
-def _remember(session: Tx, shown: Sequence[Shown], now: datetime) -> tuple[Sha | None, ...]:
+def _remember(session: Tx, shown: Sequence[ShownHead], now: datetime) -> tuple[Sha | None, ...]:
     """Remember heads, end old consents, and return the heads that a person has let in."""
     for one in shown:
         consents.note_shown(session, one, now)

@@ -113,7 +113,7 @@ def _attempt(session: Tx, queue: QueueRef, action: Land) -> Attempt:
 
 
 def _rows_of(session: Tx, action: Land) -> tuple[LandingRecord, ...]:
-    rows = landings.of_run(session, action.run)
+    rows = landings.landings_of_run(session, action.run)
     return tuple(row for row in rows if row.number == action.number)
 
 
@@ -251,7 +251,7 @@ async def _facts_of(
     config = value.config
     if run is None or run.kind is not RunKind.DIRECT:
         config = replace(config, direct_merge_mode=Toggle.OFF)
-    return FactsChanged(await facts.of(runtime, queue, config, pull)), pull
+    return FactsChanged(await facts.facts_of(runtime, queue, config, pull)), pull
 
 
 def _permit(session: Tx, runtime: Runtime, attempt: Attempt) -> str | None:
@@ -403,7 +403,7 @@ async def _refused_facts(runtime: Runtime, attempt: Attempt, pull: PullRequest) 
     queue = attempt.queue
     value = await turn.value(runtime, queue.id)
     plain = replace(value.config, direct_merge_mode=Toggle.OFF)
-    fresh = await facts.of(runtime, queue, plain, pull)
+    fresh = await facts.facts_of(runtime, queue, plain, pull)
     entry = value.entries.get(pull.number)
     if entry is not None:
         fresh = facts.swept(entry.facts, fresh)

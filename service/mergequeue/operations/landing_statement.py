@@ -248,18 +248,18 @@ def _weaknesses(
     landed: LandedStep, known: Circumstances, checks: tuple[CheckedName, ...]
 ) -> list[str]:
     """Return in words what this landing rests on beside passed checks of the landed tree."""
-    told = [_weak_check(one) for one in checks if one.ended is not Ended.PASSED]
+    weak_points = [_weak_check(one) for one in checks if one.ended is not Ended.PASSED]
     if not known.run.required:
-        told.append("No check was required.")
+        weak_points.append("No check was required.")
     if known.action.proof is Proof.SAME_CHANGE:
-        told.append(
+        weak_points.append(
             "Others landed while it was tested: the change is the tested one, the tree is not."
         )
     elif landed.tree != (landed.step.tested_tree or landed.step.tree):
-        told.append("It was tested together with others; its own tree had no test run.")
-    told += _weak_settings(known.config)
-    told += _weak_approvals(known.entries.get(landed.step.entry))
-    return told
+        weak_points.append("It was tested together with others; its own tree had no test run.")
+    weak_points += _weak_settings(known.config)
+    weak_points += _weak_approvals(known.entries.get(landed.step.entry))
+    return weak_points
 
 
 def _weak_settings(config: QueueConfig) -> Iterator[str]:

@@ -96,26 +96,26 @@ def _newest_ended(
     session: Tx, queue: QueueRef, value: MergeQueue, numbers: Sequence[int]
 ) -> tuple[PullRequestView, ...]:
     found = listings.newest_ended(session, queue.id, numbers)
-    return queue_views.ended_views(session, queue, value, [each.entry for each in found])
+    return queue_views.ended_views(session, queue, value, found)
 
 
 async def list_pull_requests(
-    runtime: Runtime, queue: QueueRef, wanted: PullRequestFilter, selection: PageSelection
+    runtime: Runtime, queue: QueueRef, filters: PullRequestFilter, selection: PageSelection
 ) -> Page[PullRequestView]:
     """Return submissions, the newest first, whatever has become of them.
 
     Their order never changes: none that is listed throughout is missed or repeated.
     Raises Invalid(invalid_time_range), Malformed(invalid_page_token, page_token_expired).
     """
-    if wanted.since is not None and wanted.until is not None and wanted.until < wanted.since:
+    if filters.since is not None and filters.until is not None and filters.until < filters.since:
         raise Invalid(
             "`until` lies before `since`. Send the earlier time as `since`.",
             code="invalid_time_range",
         )
-    place = paging.place_of(runtime, wanted.listing(queue), selection)
+    place = paging.place_of(runtime, filters.listing(queue), selection)
     before = int(place.key[0]) if place.key else listings.NEWEST
     found = await runtime.store.read(
-        listings.entries_before, queue.id, wanted.rows(), before, place.limit
+        listings.entries_before, queue.id, filters.rows(), before, place.limit
     )
     page = place.page(tuple(found), lambda no: (no,))
     views = await _views(runtime, queue, {no: found[no] for no in page.rows})
@@ -139,8 +139,8 @@ def _ended(
     session: Tx, queue: QueueRef, value: MergeQueue, numbers: Sequence[int]
 ) -> dict[int, PullRequestView]:
     found = listings.numbered(session, numbers)
-    views = queue_views.ended_views(session, queue, value, [each.entry for each in found])
-    return {each.no: view for each, view in zip(found, views, strict=True)}
+    views = queue_views.ended_views(session, queue, value, found)
+    return dict(zip(numbers, views, strict=True))
 
 
 async def list_events(
@@ -231,11 +231,11 @@ async def list_runs(runtime: Runtime, queue: QueueRef, request: RunRequest) -> R
     before, skipped = (int(place.key[0]), 0) if place.key else (listings.NEWEST, request.offset)
     live = (await turn.value(runtime, queue.id)).runs
     failing = frozenset(run.id for run in live.values() if failing_of(run) is not None)
-    wanted = RunFilter(request.pr, request.status, failing)
+    run_filter = RunFilter(request.pr, request.status, failing)
 
     def read(session: Tx) -> tuple[tuple[ListedRun, ...], int]:
-        rows = listings.built_runs(session, queue.id, wanted, (before, skipped), place.limit)
-        return rows, listings.built_runs_count(session, queue.id, wanted)
+        rows = listings.built_runs(session, queue.id, run_filter, (before, skipped), place.limit)
+        return rows, listings.built_runs_count(session, queue.id, run_filter)
 
     found, total = await runtime.store.read(read)
     page = place.page(found, lambda run: (run.no,))

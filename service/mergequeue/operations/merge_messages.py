@@ -19,7 +19,7 @@ class Messages(LRUCache[tuple[str, int], str]):
         super().__init__(MESSAGES_MAX)
 
 
-async def of(
+async def merge_message_of(
     runtime: Runtime, queue: QueueRef, run: Run, step: HeadToMerge, trailers: naming.Trailers
 ) -> str:
     """Return the message of the merge of one head, as the run that tests it gives it.

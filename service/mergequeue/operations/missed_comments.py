@@ -64,10 +64,10 @@ async def _read_missed(runtime: Runtime, repository: RepositoryRecord, source: A
     """
     now = runtime.clock.now()
     name = f"{source.value}s/{repository.id}"
-    since = await runtime.store.read(cursors.read, name)
+    since = await runtime.store.read(cursors.read_position, name)
     if since is None:
         since = now - runtime.options.periods.idle
-        await runtime.store.run(cursors.put, name, since)
+        await runtime.store.run(cursors.store_position, name, since)
     where = Where(RepoId(repository.ref.host, repository.provider_id), repository.ref)
     # Constant for a day, so that the provider can answer a conditional request with 304.
     oldest = (now - LOOKS_BACK).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -81,7 +81,7 @@ async def _read_missed(runtime: Runtime, repository: RepositoryRecord, source: A
 
     def store_missed(session: Tx) -> int:
         if found.next_start != since:
-            cursors.put(session, name, found.next_start)
+            cursors.store_position(session, name, found.next_start)
         return sum(_store_missed(session, repository, each) for each in found.deliveries)
 
     missed = await runtime.store.run(store_missed)

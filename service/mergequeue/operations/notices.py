@@ -175,7 +175,7 @@ def _landing_of(
 ) -> tuple[Landed | None, tuple[Recorded, ...]]:
     """Return the proved landing of a merged entry, and the pauses while it was queued."""
     pauses = journal.state_changes_since(session, queue.id, entry.pr, entry.id)
-    for each in landings.of_run(session, entry.verified_by or ""):
+    for each in landings.landings_of_run(session, entry.verified_by or ""):
         is_proved = each.state is LandingState.LANDED and each.entry == entry.id
         if is_proved and each.landed_sha is not None and each.landed_tree is not None:
             return _landed(session, queue, each, each.landed_sha, each.landed_tree), pauses

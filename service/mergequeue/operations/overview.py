@@ -78,7 +78,7 @@ class Overview:
     usual: UsualDay | None
 
 
-async def read(runtime: Runtime, scope: Scope, token: str | None = None) -> Overview:
+async def load_overview(runtime: Runtime, scope: Scope, token: str | None = None) -> Overview:
     """Return the queues within a scope, by repository and branch.
 
     Raises Malformed(invalid_page_token, page_token_expired).

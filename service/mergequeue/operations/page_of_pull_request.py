@@ -36,7 +36,7 @@ class PageOfPullRequest:
     has_evidence: bool
 
 
-async def read(
+async def load_page(
     runtime: Runtime, repository: RepositoryRecord, branch: str, number: int
 ) -> PageOfPullRequest:
     """Return the page. Raises NotFound: queue_not_found, never_submitted."""

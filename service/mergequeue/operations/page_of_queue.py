@@ -40,7 +40,7 @@ class PageOfQueue:
     searched: Mapping[str, Run]
 
 
-async def read(runtime: Runtime, repository: RepositoryRecord, branch: str) -> PageOfQueue:
+async def load_page(runtime: Runtime, repository: RepositoryRecord, branch: str) -> PageOfQueue:
     """Return the page of the queue of this branch. Raises NotFound(queue_not_found)."""
     queue = await queue_access.queue_in(runtime, repository, branch)
     view = await queue_views.queue_view(runtime, queue)
@@ -61,7 +61,7 @@ def _rest(
     session: Tx, queue: QueueRef, value: MergeQueue
 ) -> tuple[tuple[LeftEntry, ...], Mapping[str, Run]]:
     span = EndedSpan(FINAL, _ALWAYS, (_NEVER, 0))
-    ended = [each.entry for each in listings.ended(session, queue.id, span, LEFT_MAX)]
+    ended = listings.ended(session, queue.id, span, LEFT_MAX)
     wanted = _runs_of_searches(value)
     lacking = [run for run in wanted if run not in value.runs]
     found = {each.id: each for each in runs.runs_of(session, queue.id, lacking)}

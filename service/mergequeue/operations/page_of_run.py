@@ -23,7 +23,7 @@ class PageOfRun:
     landings: tuple[LandingRecord, ...]
 
 
-async def read(runtime: Runtime, repository: RepositoryRecord, run_id: str) -> PageOfRun:
+async def load_page(runtime: Runtime, repository: RepositoryRecord, run_id: str) -> PageOfRun:
     """Return the page of a run of this repository that has a test branch.
 
     Raises NotFound(test_run_not_found).

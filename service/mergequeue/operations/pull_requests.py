@@ -106,7 +106,7 @@ async def submit_fetched(
     conflict = await foreseen.conflict(runtime, queue, value, pulls)
     if conflict is not None:
         return Step(value, (), (), conflict, None)
-    known = await facts.of_many(runtime, queue, value.config, pulls)
+    known = await facts.facts_of_many(runtime, queue, value.config, pulls)
     *below, top = [
         Submit(
             each,

@@ -88,7 +88,7 @@ async def create(
     if tip is None:
         raise NotFound(f'{repository.ref.slug} has no branch "{branch}".', code="branch_not_found")
     target = Target(repository.ref, branch, tip.sha, repository.merge_methods)
-    reading = await repository_files.read(runtime, target)
+    reading = await repository_files.read_files(runtime, target)
     given = {**request.settings, **reading.settings}.get(vehicles.SETTING)
     choice = await vehicles.choose(runtime, repository.ref, branch, tip.sha, given)
     settings = {vehicles.SETTING: choice.wants_drafts, **_with_defaults(request.settings)}
@@ -195,14 +195,6 @@ def _insert(
 
 def _audit_row(queue: QueueRef, actor: Actor, action: str, at: datetime) -> AuditEntry:
     return audit_log.allowed(actor, queue.org_id, action, audit_log.subject_of_queue(queue), at)
-
-
-async def read(runtime: Runtime, queue: QueueRef) -> QueueView:
-    """Return the queue with every entry that is not final, in order.
-
-    Raises NotFound(queue_not_found).
-    """
-    return await queue_views.queue_view(runtime, queue)
 
 
 async def update(

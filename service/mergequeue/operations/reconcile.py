@@ -402,7 +402,7 @@ async def _facts_of(
         if gone.kind is not GoneKind.PULL_REQUEST:
             raise
         return [PullRequestGone(number)]
-    fresh = await facts.of(runtime, queue, value.config, pull)
+    fresh = await facts.facts_of(runtime, queue, value.config, pull)
     return [] if value.entries[number].facts == fresh else [FactsChanged(fresh)]
 
 

@@ -69,7 +69,7 @@ class Reading:
         return bool(self.settings or self.faults)
 
 
-async def read(runtime: Runtime, target: Target) -> Reading:
+async def read_files(runtime: Runtime, target: Target) -> Reading:
     """Read our file, and the one of Trunk if ours lists no required statuses.
 
     Raises the provider's errors.
@@ -199,7 +199,7 @@ async def future_reading(
     if tip is None:
         return None
     target = Target(repository.ref, branch, tip.sha, repository.merge_methods)
-    return await read(runtime, target)
+    return await read_files(runtime, target)
 
 
 async def future_override(
@@ -240,7 +240,7 @@ async def look(runtime: Runtime, queue: QueueRef, *, is_touched: bool = False) -
         return
     repository = await runtime.store.read(access.repository, queue.repository_id)
     target = Target(queue.repo, queue.branch, tip.sha, repository.merge_methods)
-    reading = await read(runtime, target)
+    reading = await read_files(runtime, target)
     inputs = await _inputs(runtime, queue, reading)
     if inputs:
         await turn.take(runtime, queue.id, inputs)
@@ -260,8 +260,8 @@ async def _inputs(runtime: Runtime, queue: QueueRef, reading: Reading) -> list[I
     )
     reason = await _test_branch_reason(runtime, queue, value, reading)
     settings = None if reading.faults else reading.settings
-    told = RepositoryFileRead(file_of(reading, value.file), settings, reason)
-    return [told, *requirements.reports(value, resolved)]
+    report = RepositoryFileRead(file_of(reading, value.file), settings, reason)
+    return [report, *requirements.reports(value, resolved)]
 
 
 async def _test_branch_reason(

@@ -107,7 +107,7 @@ class Statistics:
         return self.runs / self.merged if self.merged else None
 
 
-async def read(runtime: Runtime, queue: QueueRef, days: int) -> Statistics:
+async def load_statistics(runtime: Runtime, queue: QueueRef, days: int) -> Statistics:
     """Return the statistics of the last days, today included; of 1: the last 24 hours."""
     now = runtime.clock.now()
     starts = _starts(now, days)

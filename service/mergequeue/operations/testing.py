@@ -39,7 +39,7 @@ def _details(
     if run is None or run.sha is None:
         return None
     repository = access.repository(session, queue.repository_id)
-    vehicle = runs.vehicle(session, run.id)
+    vehicle = runs.draft_pull_request_of(session, run.id)
     names = {one.required.name: one.outcome for one in verdict.standings_of(run)}
     return TestingView(
         run=run,

@@ -42,10 +42,10 @@ async def choose(
         advice = await runtime.providers[repo.host].vehicle_advice(repo, branch, commit)
     except ProviderError:
         advice = VehicleAdvice(None, UNREADABLE)
-    return decide(advice, given)
+    return choice_of(advice, given)
 
 
-def decide(advice: VehicleAdvice, given: ConfigValue) -> Choice:
+def choice_of(advice: VehicleAdvice, given: ConfigValue) -> Choice:
     """Return the kind: a setting made by hand wins, then the workflows' needs."""
     if isinstance(given, bool):
         wanted = Vehicle.DRAFT_PR if given else Vehicle.PUSH

@@ -65,7 +65,7 @@ def right_for(sensitive: Sequence[str]) -> AccessLevel:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownHead:
     """The provider's view of a pull request, and its time of the last change.
 
     `is_closed`: it was closed without a merge. `returned_after`: until then it may have had another
@@ -123,7 +123,7 @@ def end(session: Connection, repository_id: int, number: int) -> None:
     )
 
 
-def note_shown(session: Connection, shown: Shown, now: datetime) -> None:
+def note_shown(session: Connection, shown: ShownHead, now: datetime) -> None:
     """Remember the head, and end consents that what was shown is no longer.
 
     Only what is not older than the consent ends it: a late delivery shows the past.

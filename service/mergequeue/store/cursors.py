@@ -14,12 +14,12 @@ _PUT = upsert(cursors)
 PUT = _PUT.on_conflict_do_update(index_elements=["name"], set_={"at": _PUT.excluded.at})
 
 
-def read(session: Connection, name: str) -> datetime | None:
+def read_position(session: Connection, name: str) -> datetime | None:
     """Return how far the sweep has read, None before its first round."""
     found: datetime | None = session.execute(SELECT, {"of_name": name}).scalar_one_or_none()
     return found
 
 
-def put(session: Connection, name: str, at: datetime) -> None:
+def store_position(session: Connection, name: str, at: datetime) -> None:
     """Keep how far the sweep has read."""
     session.execute(PUT, {"name": name, "at": at})

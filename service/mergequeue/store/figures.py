@@ -165,7 +165,7 @@ def moves(session: Connection, queue_id: int, pr: int, entry_id: str) -> tuple[M
     )
 
 
-def shown(session: Connection, org_id: int) -> tuple[Shown, ...]:
+def metered_queues(session: Connection, org_id: int) -> tuple[Shown, ...]:
     """Return every queue of an organization that is not deleted, by host, name and branch."""
     found = [
         Shown(ref_of(row), row.version, row.unknown or 0)

@@ -127,7 +127,7 @@ def intend(session: Connection, queue_id: int, land: Land) -> None:
     )
 
 
-def of_run(session: Connection, run_id: str) -> tuple[LandingRecord, ...]:
+def landings_of_run(session: Connection, run_id: str) -> tuple[LandingRecord, ...]:
     """Return all landings of a run, in the order they were meant."""
     return _records(session, _SELECT.where(landings.c.run == run_id))
 

@@ -169,14 +169,6 @@ class ListedQueue:
 
 
 @dataclass(frozen=True, slots=True)
-class EntryFound:
-    """An ended submission, and its number among all."""
-
-    no: int
-    entry: Entry
-
-
-@dataclass(frozen=True, slots=True)
 class EndedSpan:
     """Ended submissions of these states, ended since a time and before a row.
 
@@ -281,9 +273,7 @@ def counts_of(session: Connection, queue_ids: Sequence[int]) -> dict[int, Counte
     return counts
 
 
-def ended(
-    session: Connection, queue_id: int, span: EndedSpan, limit: int
-) -> tuple[EntryFound, ...]:
+def ended(session: Connection, queue_id: int, span: EndedSpan, limit: int) -> tuple[Entry, ...]:
     """Return ended submissions of a queue, the last ended first."""
     binds = {
         "of_queue": queue_id,
@@ -305,50 +295,48 @@ def ended(
 
 
 def entries_before(
-    session: Connection, queue_id: int, wanted: EntryFilter, before: int, limit: int
+    session: Connection, queue_id: int, entry_filter: EntryFilter, before: int, limit: int
 ) -> dict[int, str]:
     """Return the ids of submissions by their number, the newest first, before a number."""
     binds: dict[str, object] = {
         "of_queue": queue_id,
-        "of_states": sorted(each.value for each in wanted.states),
+        "of_states": sorted(each.value for each in entry_filter.states),
         "before_no": before,
         "at_most": limit,
     }
     question = SELECT_ENTRIES
-    if wanted.ended is not None:
+    if entry_filter.ended is not None:
         question = SELECT_ENTRIES_ENDED
-        binds["since"], binds["until"] = wanted.ended
+        binds["since"], binds["until"] = entry_filter.ended
     return {row.no: row.id for row in session.execute(question, binds)}
 
 
-def newest_ended(
-    session: Connection, queue_id: int, numbers: Sequence[int]
-) -> tuple[EntryFound, ...]:
+def newest_ended(session: Connection, queue_id: int, numbers: Sequence[int]) -> tuple[Entry, ...]:
     """Return the last ended submission of each pull request, in no order."""
     binds = {"of_queue": queue_id, "of_prs": numbers}
     return numbered(session, session.execute(SELECT_NEWEST_ENDED, binds).scalars().all())
 
 
-def numbered(session: Connection, numbers: Sequence[int]) -> tuple[EntryFound, ...]:
+def numbered(session: Connection, numbers: Sequence[int]) -> tuple[Entry, ...]:
     """Return these submissions, in the order of the numbers."""
     if not numbers:
         return ()
     by_age = entries_of(session, SELECT_NUMBERED, {"of_numbers": numbers})
     by_number = dict(zip(sorted(numbers), by_age, strict=True))
-    return tuple(EntryFound(no, by_number[no]) for no in numbers)
+    return tuple(by_number[no] for no in numbers)
 
 
 def built_runs(
-    session: Connection, queue_id: int, wanted: RunFilter, place: tuple[int, int], limit: int
+    session: Connection, queue_id: int, run_filter: RunFilter, place: tuple[int, int], limit: int
 ) -> tuple[ListedRun, ...]:
     """Return runs with a test branch, the newest first.
 
     `place`: those before this number, after so many of them.
     """
     before, skipped = place
-    binds = _run_binds(queue_id, wanted)
+    binds = _run_binds(queue_id, run_filter)
     binds |= {"before_no": before, "skipped": skipped, "at_most": limit}
-    found = session.execute(_of_status(SELECT_RUNS, wanted), binds).all()
+    found = session.execute(_of_status(SELECT_RUNS, run_filter), binds).all()
     ids = [row.id for row in found]
     if not ids:
         return ()
@@ -364,7 +352,7 @@ def built_runs(
             id=row.id,
             number=row.number,
             prs=tuple(pr for pr, _ in tested[row.id]),
-            status=_status(row.id, RunStatus(row.status), wanted),
+            status=_status(row.id, RunStatus(row.status), run_filter),
             conclusion=_conclusion_of_first(tested[row.id]),
             is_of_search=RunKind(row.kind) in PROBE_SLOTS,
             began_search=row.id in searched,
@@ -377,19 +365,19 @@ def built_runs(
     )
 
 
-def built_runs_count(session: Connection, queue_id: int, wanted: RunFilter) -> int:
+def built_runs_count(session: Connection, queue_id: int, run_filter: RunFilter) -> int:
     """Return the number of these runs."""
-    binds = _run_binds(queue_id, wanted)
-    found = session.execute(_of_status(COUNT_RUNS, wanted), binds)
+    binds = _run_binds(queue_id, run_filter)
+    found = session.execute(_of_status(COUNT_RUNS, run_filter), binds)
     return cast("int", found.one()[0])
 
 
-def _of_status(questions: Mapping[tuple[bool, bool], Question], wanted: RunFilter) -> Question:
+def _of_status(questions: Mapping[tuple[bool, bool], Question], run_filter: RunFilter) -> Question:
     """Return the question with these filters, in which failing runs count as failed."""
-    of_pr, status = wanted.pr is not None, wanted.status
-    if not wanted.failing or status not in (RunStatus.IN_PROGRESS, RunStatus.FAILED):
+    of_pr, status = run_filter.pr is not None, run_filter.status
+    if not run_filter.failing or status not in (RunStatus.IN_PROGRESS, RunStatus.FAILED):
         return questions[of_pr, status is not None]
-    is_failing = runs.c.id.in_(sorted(wanted.failing))
+    is_failing = runs.c.id.in_(sorted(run_filter.failing))
     own = runs.c.status == RunStatus.IN_PROGRESS.value
     if status is RunStatus.IN_PROGRESS:
         return questions[of_pr, False].where(own, ~is_failing)
@@ -398,18 +386,18 @@ def _of_status(questions: Mapping[tuple[bool, bool], Question], wanted: RunFilte
     )
 
 
-def _status(run: str, status: RunStatus, wanted: RunFilter) -> RunStatus:
-    is_failing = status is RunStatus.IN_PROGRESS and run in wanted.failing
+def _status(run: str, status: RunStatus, run_filter: RunFilter) -> RunStatus:
+    is_failing = status is RunStatus.IN_PROGRESS and run in run_filter.failing
     return RunStatus.FAILED if is_failing else status
 
 
-def _run_binds(queue_id: int, wanted: RunFilter) -> dict[str, object]:
+def _run_binds(queue_id: int, run_filter: RunFilter) -> dict[str, object]:
     binds: dict[str, object] = {"of_queue": queue_id}
-    if wanted.pr is not None:
-        binds["of_pr"] = wanted.pr
-    if wanted.status is not None:
+    if run_filter.pr is not None:
+        binds["of_pr"] = run_filter.pr
+    if run_filter.status is not None:
         # Not every question asks for it.
-        binds["of_status"] = wanted.status.value
+        binds["of_status"] = run_filter.status.value
     return binds
 
 

@@ -230,8 +230,8 @@ class Scope:
 
 def with_queues(session: Connection, host: str, after: int, limit: int) -> dict[int, RepoRef]:
     """Return repositories of a host that have a queue, by our id, in that order behind `after`."""
-    asked = {"of_host": host, "after": after, "at_most": limit}
-    found = session.execute(SELECT_WITH_QUEUES, asked)
+    binds = {"of_host": host, "after": after, "at_most": limit}
+    found = session.execute(SELECT_WITH_QUEUES, binds)
     return {row.id: RepoRef(row.host, row.owner, row.name) for row in found}
 
 
@@ -317,7 +317,7 @@ def just_merged(
     binds = {**_these(queue_ids), "since": since, "at_most": limit}
     found = session.execute(_JUST_MERGED, binds).all()
     newest = listings.numbered(session, [row.no for row in found])
-    return tuple((row.queue_id, each.entry) for row, each in zip(found, newest, strict=True))
+    return tuple((row.queue_id, entry) for row, entry in zip(found, newest, strict=True))
 
 
 def numbered(
@@ -331,7 +331,7 @@ def numbered(
         statement = statement.where(queues.c.repository_id.in_(sorted(scope.within)))
     found = session.execute(statement, {"of_pr": number, "at_most": limit}).all()
     newest = listings.numbered(session, [row.no for row in found])
-    return tuple((ref_of(row), each.entry) for row, each in zip(found, newest, strict=True))
+    return tuple((ref_of(row), entry) for row, entry in zip(found, newest, strict=True))
 
 
 def changes(session: Connection, scope: Scope) -> int:

@@ -155,8 +155,8 @@ def targets_of(
     wanted = list(pairs)
     if not wanted:
         return {}
-    asked = {"of_repository": repository_id, "of_pairs": wanted}
-    rows = session.execute(SELECT_TARGETS, asked).all()
+    binds = {"of_repository": repository_id, "of_pairs": wanted}
+    rows = session.execute(SELECT_TARGETS, binds).all()
     held = target_sets.at_hand(session, (row.targets for row in rows))
     restored = ((row, target_sets.of_word(row.targets)) for row in rows)
     found = {(row.number, Sha(row.head)): each for row, each in restored if each is not None}
@@ -171,8 +171,8 @@ def targets_known(
     wanted = list(pairs)
     if not wanted:
         return frozenset()
-    asked = {"of_repository": repository_id, "of_pairs": wanted}
-    rows = session.execute(SELECT_TARGETS_KNOWN, asked)
+    binds = {"of_repository": repository_id, "of_pairs": wanted}
+    rows = session.execute(SELECT_TARGETS_KNOWN, binds)
     return frozenset((row.number, Sha(row.head)) for row in rows)
 
 

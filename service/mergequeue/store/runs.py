@@ -134,7 +134,7 @@ def succeeded_durations_s(
     return tuple((row.finished_at - row.created_at).total_seconds() for row in found)
 
 
-def set_vehicle(
+def set_draft_pull_request(
     session: Connection, queue_id: int, run_id: str, number: int | None, url: str | None
 ) -> None:
     """Store the draft pull request that carries a run; None: it has none."""
@@ -145,7 +145,7 @@ def set_vehicle(
     )
 
 
-def vehicle(session: Connection, run_id: str) -> tuple[int, str] | None:
+def draft_pull_request_of(session: Connection, run_id: str) -> tuple[int, str] | None:
     """Return number and address of that pull request, if there is one."""
     row = session.execute(
         select(runs.c.vehicle_number, runs.c.vehicle_url).where(runs.c.id == run_id)

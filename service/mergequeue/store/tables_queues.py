@@ -1,6 +1,6 @@
 """Tables of the merge queue: queues, entries, runs, landings, pull requests and metrics.
 
-Field names are those of `service/mergequeue/engine/model.py`; `rows.py` holds both together.
+A table of an engine's value has a column for each of its fields (`columns_of`).
 """
 
 from datetime import datetime
@@ -10,11 +10,13 @@ from sqlmodel import Field
 
 from service.database.tables_base import MOVES_WITH_REPOSITORY, Row, partial, partial_unique
 from service.database.types import Id, Json, Utc
+from service.mergequeue.engine.model import Entry, Green, Member, MergeQueue, Run
+from service.vocabulary import Check
 
 _GIVEN = {"autoincrement": False}
 
 
-class MergeQueueRow(Row, table=True):
+class MergeQueueRow(Row, table=True, columns_of=MergeQueue, without={"entries", "runs", "greens"}):
     """One queue per repository and target branch while not deleted.
 
     `version` counts changes, `epoch` writers; a turn's update names both. `revision` counts what
@@ -30,41 +32,6 @@ class MergeQueueRow(Row, table=True):
     epoch: int = Field(sa_type=Id)
     wake_at: datetime | None = Field(sa_type=Utc)
     deleted_at: datetime | None = Field(sa_type=Utc)
-    uid: str
-    branch: str
-    config: str = Field(sa_type=Json)
-    own_config: str | None = Field(sa_type=Json)
-    chosen: str = Field(sa_type=Json)
-    file: str | None = Field(sa_type=Json)
-    tip: str | None = Field(sa_type=Json)
-    state: str
-    state_reason: str | None
-    state_since: datetime | None = Field(sa_type=Utc)
-    state_by: str | None = Field(sa_type=Json)
-    test_branch_reason: str | None
-    target_mode: str | None
-    sends_results: bool
-    rates: str = Field(sa_type=Json)
-    check_history: str = Field(sa_type=Json)
-    bisections: str = Field(sa_type=Json)
-    landing: str | None = Field(sa_type=Json)
-    holds: str = Field(sa_type=Json)
-    landed: str = Field(sa_type=Json)
-    breaker: str = Field(sa_type=Json)
-    records: str = Field(sa_type=Json)
-    required: str | None = Field(sa_type=Json)
-    kept_move: str | None = Field(sa_type=Json)
-    untested: str | None = Field(sa_type=Json)
-    advance_refused_at: datetime | None = Field(sa_type=Utc)
-    land_after: datetime | None = Field(sa_type=Utc)
-    unexplained: str = Field(sa_type=Json)
-    next_seq: int
-    next_run: int
-    next_bisection: int
-    next_entry: int
-    next_landing: int
-    next_hold: int
-    deleted: bool
     revision: int = Field(sa_type=Id)
     version: int = Field(sa_type=Id)
 
@@ -84,7 +51,7 @@ partial(
 )
 
 
-class EntryRow(Row, table=True):
+class EntryRow(Row, table=True, columns_of=Entry):
     """One submission; `live` while the queue's value holds it."""
 
     __tablename__ = "entry"
@@ -99,47 +66,10 @@ class EntryRow(Row, table=True):
     live: bool
     id: str = Field(unique=True)
     pr: int = Field(sa_type=Id)
-    facts: str = Field(sa_type=Json)
-    head: str
-    submitted_by: str = Field(sa_type=Json)
-    submitted_at: datetime = Field(sa_type=Utc)
-    priority: int
-    no_batch: bool
-    state: str
-    state_since: datetime = Field(sa_type=Utc)
-    reason: str
-    detail: str = Field(sa_type=Json)
-    seq: int | None
     rank: int | None = Field(sa_type=Id)
-    run: str | None
-    verified_by: str | None
-    bisection: str | None
-    held_by: str = Field(sa_type=Json)
-    unmet: str = Field(sa_type=Json)
-    barred: str = Field(sa_type=Json)
-    unready_since: datetime | None = Field(sa_type=Utc)
-    p_fail: float
-    cancel: str | None
-    cancel_detail: str = Field(sa_type=Json)
-    canceller: str | None = Field(sa_type=Json)
-    retries: int
-    build_tries: int
-    build_after: datetime | None = Field(sa_type=Utc)
-    taken_apart: bool
-    fresh: bool
-    restarts: str = Field(sa_type=Json)
-    losses: int
-    landed_sha: str | None
+    # Words of `target_sets.py`.
     targets: str | None
     wide: str | None
-    batch: int | None
-    failed_batches: int
-    kept: bool
-    screened: bool
-    stops: str = Field(sa_type=Json)
-    refusals: int
-    refusal: str | None = Field(sa_type=Json)
-    rested_on: str | None
 
 
 partial_unique(
@@ -163,7 +93,7 @@ partial(
 )
 
 
-class RunRow(Row, table=True):
+class RunRow(Row, table=True, columns_of=Run, without={"entries", "base", "checks"}):
     """One test run; the vehicle is the draft pull request that carries it, if any.
 
     `restored`: its test branch was put back once.
@@ -184,41 +114,7 @@ class RunRow(Row, table=True):
     vehicle_url: str | None
     restored: bool
     id: str = Field(unique=True)
-    number: int
-    kind: str
-    base_tip: str = Field(sa_type=Json)
-    status: str
-    phase: str
-    required: str = Field(sa_type=Json)
-    required_source: str | None
-    config: str = Field(sa_type=Json)
-    created_at: datetime = Field(sa_type=Utc)
-    steps: str = Field(sa_type=Json)
-    sha: str | None
-    branch: str | None
-    attempt: int
-    checks_complete: bool
-    built_at: datetime | None = Field(sa_type=Utc)
-    start_clock: datetime | None = Field(sa_type=Utc)
-    last_report_at: datetime | None = Field(sa_type=Utc)
-    failed_at: datetime | None = Field(sa_type=Utc)
-    finished_at: datetime | None = Field(sa_type=Utc)
-    cause: str | None
-    excused: str = Field(sa_type=Json)
-    asked_evidence: datetime | None = Field(sa_type=Utc)
-    evidence: str | None = Field(sa_type=Json)
-    rerun_at: datetime | None = Field(sa_type=Utc)
-    rerun_ids: str = Field(sa_type=Json)
     revoked: str = Field(sa_type=Json, sa_column_kwargs={"server_default": "[]"})
-    is_flaky: bool
-    fresh: bool
-    published: bool
-    reused_from: str | None
-    deadline: datetime | None = Field(sa_type=Utc)
-    contained: bool
-    bisection: str | None
-    without: str = Field(sa_type=Json)
-    witness_of: str | None
 
 
 partial("ix_run_live", RunRow, "queue_id", where=RunRow.__table__.c.live.is_(True))
@@ -233,7 +129,7 @@ partial(
 partial("ix_run_live_sha", RunRow, "repository_id", "sha", where=RunRow.__table__.c.live.is_(True))
 
 
-class RunEntryRow(Row, table=True):
+class RunEntryRow(Row, table=True, columns_of=Member):
     """A pull request of a run: tested by it, or part of its base."""
 
     __tablename__ = "run_entry"
@@ -244,10 +140,9 @@ class RunEntryRow(Row, table=True):
     org_id: int = Field(sa_type=Id)
     pr: int = Field(sa_type=Id)
     entry: str = Field(index=True)
-    head: str
 
 
-class RunCheckRow(Row, table=True):
+class RunCheckRow(Row, table=True, columns_of=Check):
     """A report on a run's commit, at its place among the reports."""
 
     __tablename__ = "run_check"
@@ -255,22 +150,10 @@ class RunCheckRow(Row, table=True):
     run_id: str = Field(primary_key=True, foreign_key="run.id")
     position: int = Field(primary_key=True)
     org_id: int = Field(sa_type=Id)
-    kind: str
-    name: str
-    source_id: str | None
-    group: str
-    id: str
-    outcome: str
-    raw: str
-    url: str
-    started_at: datetime | None = Field(sa_type=Utc)
-    completed_at: datetime | None = Field(sa_type=Utc)
-    account: str | None
     author: str = Field(sa_column_kwargs={"server_default": ""})
-    attempt: int | None
 
 
-class GreenTreeRow(Row, table=True):
+class GreenTreeRow(Row, table=True, columns_of=Green):
     """A tree that passed; `key` is the engine's."""
 
     __tablename__ = "green_tree"
@@ -284,11 +167,6 @@ class GreenTreeRow(Row, table=True):
     )
     key: str = Field(primary_key=True)
     org_id: int = Field(sa_type=Id)
-    tree: str
-    required: str
-    run: str
-    sha: str
-    at: datetime = Field(sa_type=Utc)
 
 
 class LandingRow(Row, table=True):

@@ -147,10 +147,10 @@ def _held(view: PullRequestText) -> str:
 
 
 def _unready(view: PullRequestText) -> str:
-    wanted = view.situation.wanted
-    if not wanted:
+    unmet = view.situation.unmet
+    if not unmet:
         return ""
-    before = phrase("⚠️ It cannot be merged until {}.", readiness.goals(wanted))
+    before = phrase("⚠️ It cannot be merged until {}.", readiness.goals(unmet))
     return _written(before, view)
 
 

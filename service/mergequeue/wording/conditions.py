@@ -28,7 +28,7 @@ from service.mergequeue.engine.state.holds import stops_landings
 from service.mergequeue.engine.states import LANDS, EntryState
 from service.mergequeue.reasons.record import Listed
 from service.mergequeue.wording import checked_names, holds, readiness, reporters
-from service.mergequeue.wording.situation import PullRequestText, Wanted
+from service.mergequeue.wording.situation import PullRequestText, UnmetCondition
 from service.text import markdown, phrases, times
 from service.text.phrases import Code, Page, Phrase, phrase
 from service.vocabulary import CheckOutcome
@@ -76,8 +76,8 @@ def lines(view: PullRequestText) -> list[tuple[bool, Phrase]]:
     found: list[tuple[bool, Phrase]] = []
     for each in view.explained.conditions:
         if isinstance(each.code, Reason) and not each.met:
-            wanted = [one for one in view.situation.wanted if one.code is each.code]
-            found.extend((False, readiness.goal(one)) for one in wanted)
+            unmet = [one for one in view.situation.unmet if one.code is each.code]
+            found.extend((False, readiness.goal(one)) for one in unmet)
         elif isinstance(each.code, ConditionCode) or NEEDS[each.code].listed is Listed.ALWAYS:
             found.append((each.met, clause(each, view.queue)))
     return found
@@ -91,7 +91,7 @@ def first_open(view: PullRequestText) -> Phrase:
 
 def open_in_brief(view: PullRequestText) -> Phrase:
     """Return what keeps it from entering, in a few words each."""
-    waits = [readiness.brief(each) for each in view.situation.wanted]
+    waits = [readiness.brief(each) for each in view.situation.unmet]
     return phrases.listed(waits, len(waits)) if waits else phrase("its turn to enter")
 
 
@@ -147,20 +147,20 @@ def _open(view: PullRequestText) -> list[Condition]:
 
 
 def _stopping(view: PullRequestText) -> list[Hold]:
-    wanted = {each.name for each in _open(view) if each.code is ConditionCode.NO_HOLD}
-    return [hold for hold in view.queue.holds if hold.id in wanted]
+    unmet = {each.name for each in _open(view) if each.code is ConditionCode.NO_HOLD}
+    return [hold for hold in view.queue.holds if hold.id in unmet]
 
 
 def _ready(condition: Condition, code: Reason, queue: MergeQueue) -> Phrase:
     state = " ".join(map(str, condition.prs)) if code is Reason.STACKED else ""
-    wanted = Wanted(code, queue.branch, condition.name, state)
-    return readiness.met(wanted) if condition.met else readiness.goal(wanted)
+    unmet = UnmetCondition(code, queue.branch, condition.name, state)
+    return readiness.met(unmet) if condition.met else readiness.goal(unmet)
 
 
 def _still_ready(condition: Condition, queue: MergeQueue) -> Phrase:
     if condition.met or not condition.word:
         return phrase("it is still ready to be merged")
-    goal = readiness.goal(Wanted(Reason(condition.word), queue.branch, condition.name))
+    goal = readiness.goal(UnmetCondition(Reason(condition.word), queue.branch, condition.name))
     if not condition.prs:
         return goal
     other = phrases.pulls(condition.prs)
@@ -435,20 +435,20 @@ CONDITIONS: dict[ConditionCode, Text] = {
 _AHEAD = frozenset({ConditionCode.AHEAD_DECIDED, ConditionCode.AHEAD_LANDED})
 
 
-def next_message(following: NextEvent | None, wanted: Sequence[Wanted] = ()) -> str:
+def next_message(following: NextEvent | None, unmet: Sequence[UnmetCondition] = ()) -> str:
     """Return what has to happen next, as a plain sentence of the API's `next.what`."""
-    return markdown.plain(what_next(following, wanted))
+    return markdown.plain(what_next(following, unmet))
 
 
-def what_next(following: NextEvent | None, wanted: Sequence[Wanted] = ()) -> Phrase:
+def what_next(following: NextEvent | None, unmet: Sequence[UnmetCondition] = ()) -> Phrase:
     """Return what has to happen next, as a sentence; empty if there is no next event.
 
-    `wanted` is what the pull request still needs: news of it is told by name.
+    `unmet` is what the pull request still needs: news of it is told by name.
     """
     if following is None:
         return Phrase()
-    if following.what is Next.FACTS_CHANGE and wanted:
-        return phrases.sentence(readiness.steps(wanted))
+    if following.what is Next.FACTS_CHANGE and unmet:
+        return phrases.sentence(readiness.steps(unmet))
     words = NEXT[following.what]
     if isinstance(words, tuple):
         words = words[min(len(following.prs), 2)]

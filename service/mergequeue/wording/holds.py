@@ -19,7 +19,7 @@ _RESUME = phrase("A maintainer resumes the queue with {}.", Code("/merge resume"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HoldContext:
     """A hold with the other inputs of its sentence."""
 
     hold: Hold
@@ -34,7 +34,7 @@ def message(hold: Hold, target: str, now: datetime) -> str:
 
 def text(hold: Hold, target: str, now: datetime) -> Phrase:
     """Return why the hold exists and who lifts it, in whole sentences."""
-    held = Held(hold, target, now)
+    held = HoldContext(hold, target, now)
     values = _places(held)
     record = hold.reason.record
     found = [phrases.filled(record.text, values.get)]
@@ -98,7 +98,7 @@ def circumstances(queue: MergeQueue, now: datetime) -> Phrase:
     return phrases.joined([phrases.joined([who, at]), why], ": ")
 
 
-def _places(held: Held) -> dict[str, Argument | None]:
+def _places(held: HoldContext) -> dict[str, Argument | None]:
     hold = held.hold
     quoted = phrases.quoted(hold.text)
     evidence = hold.evidence or ""
@@ -114,7 +114,7 @@ def _places(held: Held) -> dict[str, Argument | None]:
     }
 
 
-def _at(moment: datetime, held: Held) -> Phrase:
+def _at(moment: datetime, held: HoldContext) -> Phrase:
     return Phrase((times.clock_time(moment, held.now),))
 
 

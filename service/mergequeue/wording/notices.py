@@ -235,9 +235,7 @@ def _check_summary(view: PullRequestText) -> str:
     if view.entry.state not in FINAL:
         pieces.append(_markdown(_required_line(view), view))
         pieces.append(_markdown(_impacted(view), view))
-        following = _markdown(
-            conditions.what_next(view.explained.next, view.situation.wanted), view
-        )
+        following = _markdown(conditions.what_next(view.explained.next, view.situation.unmet), view)
         pieces.append(f"**What happens next:** {following}" if following else "")
     return "\n\n".join(each for each in pieces if each)[:SUMMARY_CHARACTERS_MAX]
 

@@ -262,11 +262,11 @@ def _why(scene: Scene, entry: Entry, run: Run | None, word: Word) -> Json:
     wire = {} if word[1] is None else {word[1]: meaning.wire}
     is_over = entry.state in {EntryState.FAILED, EntryState.CANCELLED, EntryState.PENDING_FAILURE}
     cause = run.cause if run is not None and is_over else None
-    told = situation.situation_of(entry, scene.value)
+    known = situation.situation_of(entry, scene.value)
     return {
         **wire,
         "reason": entry.reason.value,
-        "reason_message": reasons.sentence(told),
+        "reason_message": reasons.sentence(known),
         "verdict": cause and cause.value,
         "retryable": meaning.retryable,
     }

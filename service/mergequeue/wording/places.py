@@ -156,7 +156,7 @@ PLACES: dict[str, Callable[[Situation], Argument | None]] = {
     "by": lambda situation: _named(situation.by),
     "requester": _requester,
     "submitter": lambda situation: phrases.actor(situation.submitted_by),
-    "goals": lambda situation: readiness.goals(situation.wanted),
+    "goals": lambda situation: readiness.goals(situation.unmet),
     "hours": _hours,
     "testing_minutes": lambda situation: (
         situation.config.testing_timeout_minutes if situation.config else None

@@ -10,7 +10,7 @@ from service.mergequeue.engine.model import Entry, MergeQueue
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.wording import endings, places, readiness
-from service.mergequeue.wording.situation import Situation, Wanted, situation_of
+from service.mergequeue.wording.situation import Situation, UnmetCondition, situation_of
 from service.text import markdown, phrases
 from service.text.phrases import Phrase, phrase
 
@@ -98,13 +98,13 @@ def aside_step(situation: Situation) -> Phrase:
 
 
 def _not_ready(situation: Situation) -> Phrase:
-    record, wanted = situation.reason.record, situation.wanted
+    record, unmet = situation.reason.record, situation.unmet
     if record.need is not None:
-        wanted = wanted or (Wanted(situation.reason, situation.target),)
+        unmet = unmet or (UnmetCondition(situation.reason, situation.target),)
         why = aside_clause(situation)
     else:
         why = _clause(situation, record.submitted)
-    waits = phrase("waits until {}", readiness.goals(wanted)) if wanted else Phrase()
+    waits = phrase("waits until {}", readiness.goals(unmet)) if unmet else Phrase()
     return phrases.joined([why, waits], "; ")
 
 

@@ -251,7 +251,7 @@ def status(view: PullRequestText) -> Answer:
     pieces.append(markdown.markdown(believed, view.links))
     stopped = conditions.stopped(view)
     pieces.append(markdown.markdown(stopped, view.links))
-    following = conditions.what_next(view.explained.next, view.situation.wanted)
+    following = conditions.what_next(view.explained.next, view.situation.unmet)
     if following.parts:
         pieces.append(markdown.markdown(phrase("Next: {}", following), view.links))
     return Answer(Emoji.ACCEPTED, "\n\n".join(each for each in pieces if each))

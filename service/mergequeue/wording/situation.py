@@ -28,7 +28,7 @@ NO_TABLES: Tables = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class UnmetCondition:
     """One thing that has to be so before a pull request may enter.
 
     `name` is the check, the rule, or the base branch that it has instead; `state` what a
@@ -61,7 +61,7 @@ class Situation:
     by: Actor = SYSTEM
     submitted_by: Actor = SYSTEM
     head: Sha | None = None
-    wanted: tuple[Wanted, ...] = ()
+    unmet: tuple[UnmetCondition, ...] = ()
     config: QueueConfig | None = None
     rested_on: str | None = None
     failing: Failing | None = None
@@ -84,7 +84,7 @@ def situation_of(entry: Entry, queue: MergeQueue, history: tuple[Recorded, ...] 
         by=entry.canceller or _who_moved(entry, history),
         submitted_by=entry.submitted_by,
         head=entry.head,
-        wanted=wanted_of(entry, queue.branch, queue.entries),
+        unmet=unmet_conditions_of(entry, queue.branch, queue.entries),
         config=queue.config,
         rested_on=entry.rested_on,
         failing=failing_of(entry, queue.runs.get(entry.run or "")),
@@ -100,14 +100,14 @@ def _passed_checks_of(entry: Entry, queue: MergeQueue) -> tuple[CheckedName, ...
     return checked_of(run, queue.runs.get(run.reused_from or ""))
 
 
-def wanted_of(
+def unmet_conditions_of(
     entry: Entry, target: str, queued: Container[int] | None = None
-) -> tuple[Wanted, ...]:
+) -> tuple[UnmetCondition, ...]:
     """Return what the entry still needs to be ready, each named check and rule by itself.
 
     `queued` are the pull requests in the queue, None if they are not known.
     """
-    found: list[Wanted] = []
+    found: list[UnmetCondition] = []
     for code in entry.unmet:
         names = _names(code, entry) or ("",)
         for name in names:
@@ -116,7 +116,7 @@ def wanted_of(
                 state = " ".join(map(str, _absent_of(name, queued)))
             if code is Reason.REVIEW_REQUIRED and entry.rested_on is not None:
                 state = entry.rested_on
-            found.append(Wanted(code, target, name, state, entry.head))
+            found.append(UnmetCondition(code, target, name, state, entry.head))
     return tuple(found)
 
 

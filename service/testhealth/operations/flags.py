@@ -61,10 +61,6 @@ def _put(
     repository: RepositoryRecord,
     request: FlagRequest,
     row: AuditEntry,
-    runtime: Runtime,
-    repository: RepositoryRecord,
-    request: FlagRequest,
-    row: AuditEntry,
 ) -> tuple[ListedCase, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
     context = records.context_of(session, runtime, repository, row.at)

@@ -68,7 +68,7 @@ class ListPullRequests(Named, Listed):
     until: Moment | None = None
     """Only those that ended before this time."""
 
-    def wanted(self) -> PullRequestFilter:
+    def pull_request_filter(self) -> PullRequestFilter:
         """Return which pull requests to list."""
         states = frozenset(EntryState) if self.state is None else frozenset(self.state)
         return PullRequestFilter(states, self.since, self.until)

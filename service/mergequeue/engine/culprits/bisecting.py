@@ -44,7 +44,7 @@ def bisect(draft: Draft) -> None:
             leaving.close(draft, bisection, None, Reason.BISECTION_PASSED)
     if holds.is_view_stale(draft.queue):
         return
-    if policies.of(draft.queue.config).suspects(draft).are_searched:
+    if policies.policy_of(draft.queue.config).suspects(draft).are_searched:
         for run in _undecided(draft):
             if run.id in draft.runs and _is_due(draft, run):
                 _open(draft, run)
@@ -52,7 +52,7 @@ def bisect(draft: Draft) -> None:
         _advance(draft, bisection)
 
 
-def wanted(draft: Draft, slots: int) -> list[Probe]:
+def probes_to_start(draft: Draft, slots: int) -> list[Probe]:
     """The runs that the searches need now, for at most so many slots, first of the line first."""
     probes: list[Probe] = []
     for bisection in sorted(draft.queue.bisections.values(), key=lambda one: _rank(draft, one)):
@@ -455,5 +455,5 @@ def _go_first(draft: Draft, entries: Sequence[Entry]) -> None:
         if other.state is EntryState.PENDING and any(
             bases.meets(draft, other, entry) for entry in entries
         ):
-            line.put_before(draft, other, entries, PlacedWhy.PROVEN)
+            line.insert_before(draft, other, entries, PlacedWhy.PROVEN)
             return

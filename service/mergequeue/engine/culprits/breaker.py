@@ -273,7 +273,7 @@ def _repeats(draft: Draft, run: Run, fingerprint: str) -> bool:
         if hold.reason is HoldReason.REPEATED_FAILURE and hold.evidence == fingerprint:
             return True
     memory: Breaker = draft.queue.breaker
-    suspects = policies.of(draft.queue.config).suspects(draft)
+    suspects = policies.policy_of(draft.queue.config).suspects(draft)
     chance = suspects.chance_of_failure(run)
     newest = Failure(run.id, run.prs, run.base_prs, fingerprint, draft.now, chance)
     others = [

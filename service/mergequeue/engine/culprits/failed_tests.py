@@ -78,7 +78,7 @@ def _suspects_of(draft: Draft, run: Run, checks: Set[str]) -> tuple[Suspect, ...
         and member.pr not in landed
         and entry.state is not EntryState.TESTS_PASSED
     ]
-    suspects = policies.of(draft.queue.config).suspects(draft)
+    suspects = policies.policy_of(draft.queue.config).suspects(draft)
     weights = run.evidence.weights if run.evidence is not None else {}
     return tuple(
         Suspect(

@@ -219,7 +219,7 @@ def _is_apart(draft: Draft, entry: Entry) -> bool:
 def _batch(draft: Draft, entry: Entry, group: tuple[Entry, ...]) -> Iterator[Condition]:
     """That a waiting entry's batch is full, or has waited for long enough."""
     config = draft.queue.config
-    starts = policies.of(config).waits_until(config, group)
+    starts = policies.policy_of(config).waits_until(config, group)
     if entry.rank is not None or grouping.is_isolated(config, entry) or starts is None:
         return
     full = len(group) >= config.batching_min_size or _is_closed(draft, group)

@@ -119,7 +119,7 @@ def suspects_ahead(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
 
 
 def _is_adaptive(draft: Draft) -> bool:
-    return policies.of(draft.queue.config) is policies.ADAPTIVE
+    return policies.policy_of(draft.queue.config) is policies.ADAPTIVE
 
 
 def _percent_of(chance: float) -> int:

@@ -24,7 +24,7 @@ _WAITS = frozenset({EntryState.PENDING, EntryState.TESTING})
 
 def keep(draft: Draft, restarting: Iterable[Run]) -> None:
     """Let one of the runs that are about to restart go on for each suspect that has just left."""
-    confirms = policies.of(draft.queue.config).confirms(draft)
+    confirms = policies.policy_of(draft.queue.config).confirms(draft)
     for run, failed in confirms.witnesses(restarting):
         draft.unwitnessed.discard(failed.id)
         draft.put_run(replace(run, kind=RunKind.WITNESS, witness_of=failed.id))
@@ -35,7 +35,7 @@ def review(draft: Draft) -> None:
     for run_id in sorted(draft.unwitnessed):
         draft.unwitnessed.discard(run_id)
         draft.retire(draft.runs[run_id], Reason.SCREEN_FAILED)
-    suspects = policies.of(draft.queue.config).suspects(draft)
+    suspects = policies.policy_of(draft.queue.config).suspects(draft)
     for run in draft.runs.of_kind(RunKind.WITNESS):
         failed = draft.runs[run.witness_of or ""]
         suspect = draft.entry_of(failed.entries[0])
@@ -57,7 +57,7 @@ def _is_wanted(draft: Draft, run: Run, failed: Run, suspect: Entry) -> bool:
 
     Not while CI fails everything, nor if another member of the run has left without landing.
     """
-    policy, made = policies.of(draft.queue.config), bases.progress(draft, run)
+    policy, made = policies.policy_of(draft.queue.config), bases.progress(draft, run)
     if not policy.confirms(draft).has_witnesses or breaker.is_open(draft.queue) or made is None:
         return False
     if run.status is RunStatus.CANCELLED or failed.status is not RunStatus.FAILED:

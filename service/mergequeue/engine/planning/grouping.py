@@ -60,7 +60,7 @@ class Room:
 
 def is_isolated(config: QueueConfig, entry: Entry) -> bool:
     """Return whether the entry is always tested alone."""
-    return policies.of(config).is_isolated(config, entry)
+    return policies.policy_of(config).is_isolated(config, entry)
 
 
 def form(draft: Draft, first: Entry, others: Iterable[Entry], room: Room) -> list[Entry]:
@@ -104,7 +104,7 @@ def is_complete(draft: Draft, group: Sequence[Entry], follower: Entry | None, si
     config = draft.queue.config
     if stacks.is_member(draft, group[0]) or is_isolated(config, group[0]) or len(group) >= size:
         return True
-    starts_at = policies.of(config).waits_until(config, group)
+    starts_at = policies.policy_of(config).waits_until(config, group)
     if starts_at is None:
         return True
     if not draft.is_parallel and follower is not None and _ends_batch(draft, follower):

@@ -46,7 +46,7 @@ def give_way(draft: Draft) -> None:
         for run in draft.runs.of_kind(kind)
         if run.status is RunStatus.IN_PROGRESS
     ]
-    least = policies.of(draft.queue.config).confirms(draft).least_worth(running)
+    least = policies.policy_of(draft.queue.config).confirms(draft).least_worth(running)
     draft.retire(least, Reason.AHEAD_CHANGED)
 
 

@@ -19,10 +19,10 @@ def refresh(draft: Draft) -> None:
         shown = [run for run in _changed_runs(draft) if _shows_more(draft, run)]
         stale = {entry.pr for run in shown for entry in draft.own(run)}
         stale |= {pr for pr in draft.changed if _has_other_priority(draft, pr)}
-    told = {action.entry for action in draft.actions if isinstance(action, Tell)}
+    notified = {action.entry for action in draft.actions if isinstance(action, Tell)}
     for pr in sorted(stale):
         entry = draft.entries[pr]
-        if entry.id not in told:
+        if entry.id not in notified:
             draft.request(Tell(pr, entry.id, entry.state, entry.reason, is_refresh=True))
 
 

@@ -106,7 +106,7 @@ def _land_as_it_is(draft: Draft, run: Run) -> None:
 
 def review_second_looks(draft: Draft) -> None:
     """Promote second looks whose turn has come, and end those that are no longer needed."""
-    wanted = policies.of(draft.queue.config).confirms(draft).is_look_wanted
+    wanted = policies.policy_of(draft.queue.config).confirms(draft).is_look_wanted
     for run in draft.runs.of_kind(RunKind.SECOND_LOOK):
         entry = draft.entry_of(run.entries[0])
         if entry is None or not wanted(entry):
@@ -137,7 +137,7 @@ def _is_looked_at_again(draft: Draft, entry: Entry) -> bool:
 
 
 def _suspects(draft: Draft) -> Suspects:
-    return policies.of(draft.queue.config).suspects(draft)
+    return policies.policy_of(draft.queue.config).suspects(draft)
 
 
 def review_failed_groups(draft: Draft) -> None:

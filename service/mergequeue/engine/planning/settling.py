@@ -249,7 +249,7 @@ def _failed(draft: Draft, run: Run, one: Verdict) -> None:
 
 
 def _own_failed(draft: Draft, run: Run, one: Verdict) -> None:
-    suspects = policies.of(draft.queue.config).suspects(draft)
+    suspects = policies.policy_of(draft.queue.config).suspects(draft)
     if not suspects.are_searched and bases.broken(draft, run) is None:
         failed_tests.note_failure(draft, run, one.failed)
         if suspects.leaves(run):

@@ -143,7 +143,7 @@ def _start_each(
     """
     free = slots.free(draft)
     may_be_direct = draft.queue.config.direct_merge_mode is Toggle.ALWAYS
-    starts = policies.of(draft.queue.config).starts(draft)
+    starts = policies.policy_of(draft.queue.config).starts(draft)
     order = order_of(draft, starts) if free > 0 or may_be_direct else ()
     for index, pr in enumerate(order):
         is_full = free < 1 and not may_be_direct
@@ -256,7 +256,7 @@ def _waiting(_: Draft, starts: Starts) -> Sequence[int]:
 
 def _bisect(draft: Draft, ground: launching.Ground) -> None:
     """Start the runs that the searches want."""
-    for probe in bisecting.wanted(draft, slots.for_probes(draft)):
+    for probe in bisecting.probes_to_start(draft, slots.for_probes(draft)):
         failed = probe.failed
         added = tuple(one for one in ground.required.names if one not in failed.required)
         plan = launching.Plan(
@@ -274,7 +274,7 @@ def _bisect(draft: Draft, ground: launching.Ground) -> None:
 
 def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
     """Try suspects and risky entries apart from the line, in at most this share of the slots."""
-    for group in policies.of(draft.queue.config).retests(draft, share):
+    for group in policies.policy_of(draft.queue.config).retests(draft, share):
         members = tuple(draft.member_of(entry) for entry in group)
         plan = launching.Plan(RunKind.SCREEN, members, (), ground.tip, ground.required.names)
         launching.begin(draft, plan, group, fresh=True)
@@ -304,7 +304,7 @@ def _hedge(draft: Draft, ground: launching.Ground) -> None:
 
 
 def _confirms(draft: Draft) -> Confirms:
-    return policies.of(draft.queue.config).confirms(draft)
+    return policies.policy_of(draft.queue.config).confirms(draft)
 
 
 def _look_twice(draft: Draft, ground: launching.Ground) -> None:

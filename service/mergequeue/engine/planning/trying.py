@@ -22,7 +22,7 @@ WAIT_MIN = timedelta(minutes=1)
 
 
 def review(draft: Draft) -> None:
-    """End the tries that tell nothing more."""
+    """End the tries that can no longer prove anything."""
     for run in draft.runs.of_kind(RunKind.TRY):
         has_passed = run.status is RunStatus.SUCCEEDED
         if not breaker.is_open(draft.queue):
@@ -74,7 +74,7 @@ def _candidates(draft: Draft) -> list[Entry]:
     found = [
         entry for entry in (*idle, *waiting) if not entry.facts.below and is_startable(draft, entry)
     ]
-    suspects = policies.of(draft.queue.config).suspects(draft)
+    suspects = policies.policy_of(draft.queue.config).suspects(draft)
     tries, minutes = draft.queue.breaker.tries, draft.queue.breaker.minutes
 
     def precedence(entry: Entry) -> tuple[int, bool, float]:

@@ -1,7 +1,7 @@
 """The scheduling of a queue: `batchSizing: FIXED` and `ADAPTIVE` answer the same questions.
 
 Theory of operation. The core (`planning/`, `culprits/`) says what is true of a queue and acts on
-it; a policy says what is better. `policies.of(config)` gives the policy of a queue: a `Policy`
+it; a policy says what is better. `policies.policy_of(config)` gives a queue its policy: a `Policy`
 (`questions.py`), which is a table of six questions: what to start, who is tested alone, how long to
 wait, whom to suspect, what to confirm, whom to retest. Answers read the draft and change nothing.
 No question is about what may land: the core proves that by itself.

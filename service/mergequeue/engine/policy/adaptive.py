@@ -24,7 +24,7 @@ class AdaptiveStarts(Starts):
 
     def __init__(self, draft: Draft) -> None:
         super().__init__(draft)
-        self._due = screening.Due(draft)
+        self._due = screening.EntriesToScreen(draft)
         self._limit = entries_on_all_targets.Limit(draft)
 
     def in_order(self) -> Sequence[int]:

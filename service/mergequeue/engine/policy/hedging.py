@@ -24,7 +24,7 @@ class Hedge:
     without: tuple[str, ...]
 
 
-def wanted(draft: Draft, slots: int) -> list[Hedge]:
+def hedges_to_start(draft: Draft, slots: int) -> list[Hedge]:
     """The hedges worth most, best first, for at most so many free slots."""
     config = draft.queue.config
     if slots < 1 or config.hedging is not Hedging.SPARE_SLOTS:

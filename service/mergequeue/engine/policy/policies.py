@@ -19,12 +19,12 @@ ADAPTIVE = Policy(
     waits_until=lambda *_: None,
     suspects=adaptive.AdaptiveSuspects,
     confirms=adaptive.AdaptiveConfirms,
-    retests=screening.wanted,
+    retests=screening.groups_to_retest,
 )
 
 _CHOSEN = {BatchSizing.FIXED: FIXED, BatchSizing.ADAPTIVE: ADAPTIVE}
 
 
-def of(config: QueueConfig) -> Policy:
+def policy_of(config: QueueConfig) -> Policy:
     """Return the policy of a queue with these settings."""
     return _CHOSEN[config.batch_sizing]

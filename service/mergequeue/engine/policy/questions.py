@@ -128,7 +128,7 @@ class Confirms:
 
     def hedges(self, slots: int) -> list[Hedge]:
         """The hedges worth most, best first, for at most so many free slots."""
-        return hedging.wanted(self._draft, slots)
+        return hedging.hedges_to_start(self._draft, slots)
 
     def least_worth(self, running: Sequence[Run]) -> Run:
         """The run in a spare slot that gives way first."""

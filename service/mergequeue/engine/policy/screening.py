@@ -17,7 +17,7 @@ from service.mergequeue.engine.states import EntryState, RunKind
 _SCREENS = frozenset({RunKind.SCREEN})
 
 
-class Due:
+class EntriesToScreen:
     """The waiting entries that have to be tried apart before they may be counted on.
 
     A risky one need not if the line admits it and no other entry waits for the line. During a pass
@@ -41,7 +41,7 @@ class Due:
 
 def is_due(draft: Draft, entry: Entry) -> bool:
     """Return whether a waiting entry has to be tried apart as things stand."""
-    return _is_apart(draft, entry) and Due(draft).has(entry)
+    return _is_apart(draft, entry) and EntriesToScreen(draft).has(entry)
 
 
 def _is_apart(draft: Draft, entry: Entry) -> bool:
@@ -76,7 +76,7 @@ def is_admitted(draft: Draft, entry: Entry) -> bool:
     return expected <= constants.ADMITTED_FAILURES_MAX
 
 
-def is_overtaken(draft: Draft, entry: Entry, due: Due) -> bool:
+def is_overtaken(draft: Draft, entry: Entry, due: EntriesToScreen) -> bool:
     """Return whether an entry that is screened, or must be, comes before this one."""
     key = entry.waiting_key
     before = draft.places.waiting[: bisect_left(draft.places.waiting, key)]
@@ -97,7 +97,7 @@ def _is_first(draft: Draft) -> bool:
     return first is not None and is_due(draft, first) and is_startable(draft, first)
 
 
-def wanted(draft: Draft, share: float) -> list[tuple[Entry, ...]]:
+def groups_to_retest(draft: Draft, share: float) -> list[tuple[Entry, ...]]:
     """The pools to test now, in at most this share of the slots.
 
     Those that failed come before those that are only risky, for others may wait for them.
@@ -110,7 +110,7 @@ def wanted(draft: Draft, share: float) -> list[tuple[Entry, ...]]:
     if count < 1:
         return []
     believed = suspecting.belief_of(draft)
-    due, idle = Due(draft), []
+    due, idle = EntriesToScreen(draft), []
     for _, _, pr in draft.places.waiting:
         entry = draft.entries[pr]
         if due.has(entry) and is_startable(draft, entry):

@@ -56,7 +56,7 @@ def suspicion_of(draft: Draft, entry: Entry, *, is_convicted: bool = False) -> S
     believed = belief_of(draft)
     if not believed.is_suspect(entry.id):
         return None
-    return made_of(
+    return build_suspicion(
         believed.charges_against(entry.id),
         failing(draft, entry),
         lambda one: _fate(draft, one),
@@ -111,7 +111,7 @@ def is_rejected(draft: Draft, entry: Entry, *, at_once: bool = False) -> bool:
     return is_convicted(draft, entry, more=-too_few)
 
 
-def made_of(
+def build_suspicion(
     charges: Sequence[Charge],
     chance: float,
     fate_of: Callable[[Suspect], Fate],

@@ -37,7 +37,7 @@ from service.mergequeue.engine.outputs import (
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state.graph import NOWHERE, Graph
-from service.mergequeue.engine.state.places import indexed, standing_of
+from service.mergequeue.engine.state.places import effect_on_followers, indexed
 from service.mergequeue.engine.state.run_index import IndexedRuns
 from service.mergequeue.engine.states import (
     ENTRY_TRANSITIONS,
@@ -368,14 +368,14 @@ class Draft:
 
     def _stand_elsewhere(self, old: Entry, new: Entry) -> None:
         """Record whether an entry changes the line; one appended last has no followers."""
-        is_standing_same = standing_of(old) == standing_of(new)
-        if is_standing_same and old.batch == new.batch:
+        is_effect_same = effect_on_followers(old) == effect_on_followers(new)
+        if is_effect_same and old.batch == new.batch:
             return
         if old.touches != new.touches:
             self.progress.clear()
         if old.rank is None and (new.rank is None or self._is_last(new.rank)):
             return
-        if is_standing_same and self._is_node_kept(old, new):
+        if is_effect_same and self._is_node_kept(old, new):
             return
         self._change_line(self._first_rank(old, new))
 

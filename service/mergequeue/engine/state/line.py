@@ -97,7 +97,7 @@ def put_first(draft: Draft, entry: Entry, why: PlacedWhy) -> None:
     _place_behind(draft, None, [entry], why)
 
 
-def put_before(draft: Draft, other: Entry, movers: Sequence[Entry], why: PlacedWhy) -> None:
+def insert_before(draft: Draft, other: Entry, movers: Sequence[Entry], why: PlacedWhy) -> None:
     """Put entries right before one that is ahead of them; their order is kept."""
     line = draft.places.line
     index = bisect_left(line, (other.rank or 0, other.pr))
@@ -118,7 +118,7 @@ def take_places_again(draft: Draft) -> None:
             continue
         newer = next((one for one in idle[:place] if (one.seq or 0) > (mover.seq or 0)), None)
         if newer is not None:
-            put_before(draft, newer, [mover], PlacedWhy.RETURNED)
+            insert_before(draft, newer, [mover], PlacedWhy.RETURNED)
 
 
 def _may_be_overtaken(entry: Entry) -> bool:

@@ -56,7 +56,7 @@ def is_wide(entry: Entry) -> bool:
     return touches is None or touches.everything
 
 
-def standing_of(entry: Entry) -> tuple[object, ...]:
+def effect_on_followers(entry: Entry) -> tuple[object, ...]:
     """Return what of an entry those behind it depend on, beside its batch."""
     return entry.rank, is_expected(entry), entry.touches
 

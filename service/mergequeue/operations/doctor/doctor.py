@@ -55,7 +55,7 @@ async def examine(
             words = f'{repo.slug} has no branch "{named}".'
             raise NotFound(words, code="branch_not_found")
         tip = commit.sha
-        read = await facts.read(runtime, repository, named, tip, queue_of)
+        read = await facts.read_facts(runtime, repository, named, tip, queue_of)
     except ProviderError:
         pass  # the provider's own audits say what cannot be read, and why
     found = [] if read is None else [one for each in AUDITS for one in each.findings(read)]

@@ -138,7 +138,7 @@ async def resolved_of(
     return await requirements.resolve(runtime, repository.ref, branch, override, queue.value)
 
 
-async def read(
+async def read_facts(
     runtime: Runtime, repository: RepositoryRecord, branch: str, tip: Sha, queue: QueueOf
 ) -> QueueFacts:
     """Read everything. Raises the provider's errors."""
@@ -146,7 +146,7 @@ async def read(
     advice = await provider.vehicle_advice(repo, branch, tip)
     drafts = queue.config.create_prs_for_testing_branches
     if queue.value is None:
-        drafts = vehicles.decide(advice, None).wants_drafts
+        drafts = vehicles.choice_of(advice, None).wants_drafts
     present = await provider.vehicles(repo)
     recorded = await runtime.store.read(runs.recorded_branches, repository.id)
     ours = {one.sha for one in present}
