@@ -8,7 +8,7 @@ INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check
 # Only files whose hash is on the list, which is whole: nothing is resolved, and nothing is built
 # here, which would fetch what is on no list.
 LOCKED := --no-deps --require-hashes --only-binary :all:
-ROWS := audit hostile simulation exhaustive linearizability wishes faults flaky end_to_end operations contract dashboard adversary provider browser sandbox cli store api
+ROWS := audit wording hostile simulation exhaustive linearizability wishes faults flaky end_to_end operations contract dashboard adversary provider browser sandbox cli store api
 SEEDS := 200000
 
 # Each process of a test run would rewrite the assertions of every plugin again.

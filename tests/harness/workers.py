@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
+from ctypes import c_int
 from dataclasses import dataclass
 from itertools import groupby
 from multiprocessing import connection, forkserver
@@ -31,7 +32,14 @@ HAND_MAX = 25
 PLACE_BYTES = 4
 NAME = "TESTS_WORKER"
 
-Message = tuple[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What a worker sends of each test when it has ended."""
+
+    nodeid: str
+    location: tuple[str, int | None, str]
+    reports: list[dict[str, Any]]
 
 
 class Hooks:
@@ -97,8 +105,8 @@ class Worker:
     name: str
     process: BaseProcess
     incoming: Connection
-    running: str = ""
-    """The test that it plays."""
+    place: c_int
+    """Of the test that it plays; -1: it plays none."""
 
 
 class Run:
@@ -135,7 +143,7 @@ class Run:
             ready = connection.wait([worker.incoming for worker in workers])
             for worker in [each for each in workers if each.incoming in ready]:
                 try:
-                    self._note(worker, worker.incoming.recv())
+                    self._note(worker.incoming.recv())
                 except EOFError:
                     workers.remove(worker)
                     self._end(worker)
@@ -143,41 +151,44 @@ class Run:
     def _begin(self, name: str) -> Worker:
         incoming, outgoing = FORKS.Pipe(duplex=False)
         self.ours.append(incoming)
-        process = FORKS.Process(target=self._work, args=(outgoing, name))
+        place = FORKS.RawValue(c_int, -1)
+        process = FORKS.Process(target=self._work, args=(outgoing, place, name))
         process.start()
         outgoing.close()
-        return Worker(name, process, incoming)
+        return Worker(name, process, incoming, place)
 
-    def _work(self, outgoing: Connection, name: str) -> None:
+    def _work(self, outgoing: Connection, place: c_int, name: str) -> None:
         """The body of a worker's process: it ends when nobody reads what it sends."""
         for incoming in self.ours:
             incoming.close()
-        work(self.session, self._next, outgoing, name)
+        config = self.session.config
+        os.environ[NAME] = name
+        random.seed()
+        share_forkserver()
+        part_output(config)
+        config.pluginmanager.register(Reporter(config, outgoing), "workers-reporter")
+        work(self.session, self._next, place)
 
     def _next(self) -> range:
         """Take the next hand; an empty one is the end."""
         number = os.read(self.taking, PLACE_BYTES)
         return self.hands[int.from_bytes(number)] if number else range(0)
 
-    def _note(self, worker: Worker, message: Message) -> None:
-        hook = self.session.config.hook
-        kind, value = message
-        if kind == "report":
-            report = hook.pytest_report_from_serializable(config=self.session.config, data=value)
+    def _note(self, played: Played) -> None:
+        hook, config = self.session.config.hook, self.session.config
+        hook.pytest_runtest_logstart(nodeid=played.nodeid, location=played.location)
+        for data in played.reports:
+            report = hook.pytest_report_from_serializable(config=config, data=data)
             hook.pytest_runtest_logreport(report=report)
-            if self.session.shouldfail or self.session.shouldstop:
-                self._take_back()
-        elif kind == "start":
-            worker.running = value[0]
-            hook.pytest_runtest_logstart(nodeid=value[0], location=value[1])
-        else:
-            worker.running = ""
-            hook.pytest_runtest_logfinish(nodeid=value[0], location=value[1])
+        hook.pytest_runtest_logfinish(nodeid=played.nodeid, location=played.location)
+        if self.session.shouldfail or self.session.shouldstop:
+            self._take_back()
 
     def _end(self, worker: Worker) -> None:
         worker.process.join()
         if worker.process.exitcode != 0:
-            during = worker.running or "no test"
+            place = worker.place.value
+            during = "no test" if place < 0 else self.session.items[place].nodeid
             self.session.shouldfail = (
                 f"worker {worker.name} ended with {worker.process.exitcode} during {during}"
             )
@@ -199,33 +210,24 @@ def prepare(session: pytest.Session) -> None:
     sys.stderr.flush()
 
 
-def work(
-    session: pytest.Session, take: Callable[[], range], outgoing: Connection, name: str
-) -> None:
-    """Play hands in a worker until there are none."""
-    os.environ[NAME] = name
-    random.seed()
-    share_forkserver()
-    part_output(session.config)
-    session.config.pluginmanager.register(Reporter(session.config, outgoing), "workers-reporter")
+def work(session: pytest.Session, take: Callable[[], range], running: c_int) -> None:
+    """Play hands in a worker until there are none; `running` shows where it is."""
     hand = take()
     while hand:
-        later: range = range(0)
+        later = range(0)
         for place in hand:
             if place + 1 == hand.stop:
                 later = take()
-            following = place + 1 if place + 1 < hand.stop else later.start if later else None
-            play_one(session, place, following)
+            following = [*hand[place + 1 - hand.start :], *later][:1]
+            next_item = session.items[following[0]] if following else None
+            running.value = place
+            session.config.hook.pytest_runtest_protocol(
+                item=session.items[place], nextitem=next_item
+            )
+            running.value = -1
         hand = later
     gc.collect()
     collect_unraisable(session.config)
-
-
-def play_one(session: pytest.Session, place: int, following: int | None) -> None:
-    """Play a test; what the test after it does not need is torn down."""
-    item = session.items[place]
-    next_item = None if following is None else session.items[following]
-    session.config.hook.pytest_runtest_protocol(item=item, nextitem=next_item)
 
 
 def share_forkserver() -> None:
@@ -255,22 +257,19 @@ def part_output(config: pytest.Config) -> None:
 
 
 class Reporter:
-    """Sends to the first process what happens in a worker."""
+    """Sends what came of each test to the first process."""
 
     def __init__(self, config: pytest.Config, outgoing: Connection) -> None:
         self._config = config
         self._outgoing = outgoing
-
-    def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:
-        """Send that a test begins."""
-        self._outgoing.send(("start", (nodeid, location)))
+        self._reports: list[dict[str, Any]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Send what came of a test."""
+        """Keep a report until the test has ended."""
         hook = self._config.hook
-        data = hook.pytest_report_to_serializable(config=self._config, report=report)
-        self._outgoing.send(("report", data))
+        self._reports.append(hook.pytest_report_to_serializable(config=self._config, report=report))
 
-    def pytest_runtest_logfinish(self, nodeid: str, location: object) -> None:
-        """Send that a test has ended."""
-        self._outgoing.send(("finish", (nodeid, location)))
+    def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
+        """Send the reports of a test."""
+        self._outgoing.send(Played(nodeid, location, self._reports))
+        self._reports = []

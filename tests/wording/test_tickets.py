@@ -11,6 +11,7 @@ from service.testhealth import tickets
 from service.testhealth.tickets import TicketText, WayToFail
 from service.text.markdown import Links
 from service.vocabulary import Health
+from tests.harness import effort
 from tests.harness.expect import expect
 from tests.wording import hygiene
 from tests.wording.test_markdown import foreign
@@ -91,7 +92,7 @@ def test_only_our_own_page_is_linked():
     assert hygiene.links(tickets.body(BARE)) == []
 
 
-@settings(max_examples=60)
+@settings(max_examples=effort.examples(60))
 @given(foreign, foreign, st.sampled_from(list(Health)))
 def test_whatever_reports_say_is_inert(text: str, other: str, status: Health):
     view = replace(
