@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.sandbox import auth
 from tests.harness import history, published
 from tests.harness.clock import JumpingLoop
 from tests.harness.world import REPO, World, WorldOptions, living
@@ -25,8 +26,9 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, LoopFactory
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_prepare_workers() -> None:
-    """Read GitHub's descriptions, and start the server that forks processes of tests."""
+    """Read GitHub's descriptions, make the key of Apps, start the server that forks processes."""
     published.read_all()
+    auth.private_key()
     if "tests.harness.processes" in sys.modules:
         forkserver.ensure_running()
 
