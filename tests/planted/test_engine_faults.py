@@ -40,7 +40,7 @@ SHOWN_BY: Mapping[str, int] = {
     "a proven member is judged by another search's probe": 8,
     "a cleared entry lands apart from its unit": 12,
     "a queue that switches modes starts runs": 3,
-    "what is touched more than was said waits for the next run": 120,
+    "what is touched more than was said waits for the next run": 378,
     "the parts of a search begin one after another": 306,
     "a failed run is never decided": 24,
     "B12 another App's check of the same name counts": 37,
@@ -50,12 +50,16 @@ SHOWN_BY: Mapping[str, int] = {
 }
 """One of them that shows a fault, for faults that the first ones do not show, or not soon.
 
-It is played first. When the engine changes, others may show it: then all are played.
+It is played first. When the engine changes, others may show it: then all are played, and the run
+ends with a line that says which one to write here.
 """
+LATE = 25
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_planted_fault_is_caught(name: str) -> None:
+def test_a_planted_fault_is_caught(
+    name: str, record_property: Callable[[str, object], None]
+) -> None:
     fault = FAULTS[name]
     if fault.scope is not None:
         assert not _is_complete(fault, fault.scope, planted=True)
@@ -64,6 +68,8 @@ def test_a_planted_fault_is_caught(name: str) -> None:
         return
     for seed in (SHOWN_BY.get(name, SEEDS.start), *SEEDS):
         if not _is_sound(seed, fault, planted=True) and _is_sound(seed, fault, planted=False):
+            if seed > LATE and seed != SHOWN_BY.get(name):
+                record_property("found", f"SHOWN_BY may have the history {seed} of: {name}")
             return
     pytest.fail(f"not caught in {len(SEEDS)} histories: {name}")
 
