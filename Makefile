@@ -8,7 +8,7 @@ INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check
 # Only files whose hash is on the list, which is whole: nothing is resolved, and nothing is built
 # here, which would fetch what is on no list.
 LOCKED := --no-deps --require-hashes --only-binary :all:
-ROWS := audit hostile simulation exhaustive linearizability wishes faults flaky end_to_end operations contract dashboard adversary provider browser sandbox cli store api
+ROWS := audit wording hostile simulation exhaustive linearizability wishes faults flaky end_to_end operations contract dashboard adversary provider browser sandbox cli store api
 SEEDS := 200000
 
 # Each process of a test run would rewrite the assertions of every plugin again.
@@ -47,7 +47,7 @@ demo: $(STAMP) ## run the service against its own stand-in for GitHub
 	@$(BIN)/headgate demo $(ARGS)
 
 test: $(STAMP) assets ## run every test, house rules included
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto
 
 check: $(STAMP) ## lint, format, types, import rules, dependencies
 	$(BIN)/ruff check .
@@ -62,7 +62,7 @@ bench: $(STAMP) ## measure; ONLY=name picks one, SCALE=n makes the input larger
 soak: $(STAMP) ## run long, on each database; ROWS=folder of tests (simulation, faults …) or audit, SEEDS=n
 	HEADGATE_SIM_SEEDS='$(SEEDS)' HEADGATE_HOSTILE_SEEDS=100000 HEADGATE_EXHAUSTIVE=long HEADGATE_WISHES=2000 \
 	  HEADGATE_NOISE_TESTS=2000000 HEADGATE_FAULTS=long HEADGATE_MUTANTS=1 HEADGATE_SOAK=1 \
-	  $(BIN)/python -m pytest -n auto --dist worksteal -q --timeout 0 $(addprefix tests/,$(filter-out audit,$(ROWS)))
+	  $(BIN)/python -m pytest -n auto -q --timeout 0 $(addprefix tests/,$(filter-out audit,$(ROWS)))
 	$(if $(filter audit,$(ROWS)),@$(MAKE) --no-print-directory audit)
 
 fmt: $(STAMP) ## format, and fix what ruff can fix
@@ -73,7 +73,7 @@ docs: $(STAMP) ## write the pages that come from code: endpoints, settings, stat
 	$(BIN)/python -m pytest -n 0 -q tests/docs/test_api_page.py tests/docs/test_settings.py tests/docs/test_state_charts.py tests/docs/test_provenance_page.py tests/docs/test_reasons_page.py --update-golden
 
 cover: $(STAMP) assets ## which branches the tests reach: 95 % of all, every one of the engine
-	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=
+	$(BIN)/python -m pytest -n auto --cov --cov-report=
 	$(BIN)/coverage report --include='service/mergequeue/engine/*' --fail-under=100
 	$(BIN)/coverage report --fail-under=95
 

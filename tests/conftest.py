@@ -9,10 +9,9 @@ from hypothesis import HealthCheck, settings
 
 from tests.harness import expect, machine, needs
 
-PLUGINS = ("databases", "effort", "figures", "logs", "statements", "story")
+PLUGINS = ("databases", "effort", "figures", "logs", "statements", "story", "workers")
 pytest_plugins = [f"tests.harness.{one}" for one in PLUGINS]
 
-WAITING_WORKERS = 2
 GARBAGE = (10_000, 10, 10)
 """Python looks for garbage after 700 new objects, which costs 3 % of the time of a story."""
 
@@ -37,12 +36,6 @@ settings.load_profile("house")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add our options."""
     parser.addoption("--update-golden", action="store_true", help="write golden files anew")
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two workers more than cores: stories with real processes wait for half of their time."""
-    return (os.cpu_count() or 1) + WAITING_WORKERS
 
 
 def pytest_configure(config: pytest.Config) -> None:

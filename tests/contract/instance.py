@@ -1,8 +1,8 @@
 """A running service with a world around it, for tests that know nothing but HTTP.
 
-It lives on a thread with a loop of its own, so that one instance serves all tests of a worker,
-whatever loops they run on. Another one, anywhere, is named by HEADGATE_CONTRACT_URL and
-HEADGATE_CONTRACT_TOKEN; tests that need more than those are skipped then.
+It lives on a thread with a loop of its own, so that one instance serves all tests of a folder
+in a worker, whatever loops they run on. Another one, anywhere, is named by HEADGATE_CONTRACT_URL
+and HEADGATE_CONTRACT_TOKEN; tests that need more than those are skipped then.
 """
 
 import asyncio

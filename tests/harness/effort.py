@@ -9,13 +9,10 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 from tests.harness.databases import DIALECTS
-
-T = TypeVar("T")
 
 IS_SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 SHARE = 4
@@ -61,28 +58,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     gone = set(left_out)
     config.hook.pytest_deselected(items=list(gone))
     played = [item for item in items if item not in gone]
-    workers: int = getattr(config, "workerinput", {}).get("workercount", 1)
-    items[:] = dealt(
-        [item for item in played if item.get_closest_marker("first")],
-        [item for item in played if not item.get_closest_marker("first")],
-        workers,
-    )
-
-
-def dealt(long: Sequence[T], others: Sequence[T], workers: int) -> list[T]:
-    """Return all, so that the share of each worker begins with as many long ones.
-
-    The shares are those of `--dist worksteal`: as many tests for each worker, one after another.
-    """
-    waiting = list(others)
-    found: list[T] = []
-    for place in range(workers):
-        left = len(long) + len(others) - len(found)
-        hand = long[place::workers]
-        count = max(0, left // (workers - place) - len(hand))
-        found += [*hand, *waiting[:count]]
-        del waiting[:count]
-    return found + waiting
+    items[:] = sorted(played, key=lambda item: item.get_closest_marker("first") is None)
 
 
 def variants_in(items: Sequence[pytest.Item], config: pytest.Config) -> list[pytest.Item]:

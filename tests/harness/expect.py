@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-# How a report carries the golden files its test used, also from an xdist worker.
+# How a report carries the golden files its test used, also from a worker.
 USED = "golden"
 
 # Options of pytest with which a file's tests do not all run.
@@ -92,7 +92,7 @@ class Ledger:
             RUNNING.item = None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note what a test used; under xdist this is called where all reports come together."""
+        """Note what a test used; the first process gets all reports."""
         file = self.config.rootpath / report.nodeid.partition("::")[0]
         self.ran[file.parent].add(file.name)
         self.used.update(str(value) for name, value in report.user_properties if name == USED)
@@ -111,11 +111,10 @@ class Ledger:
             terminalreporter.write_line(f"golden file that no test uses: {golden}", red=True)
 
     def is_narrowed(self, session: pytest.Session) -> bool:
-        """Whether tests of a file may be missing from this run, or only a worker asks."""
+        """Whether tests of a file may be missing from this run."""
         chosen = [self.config.getoption(name, None) for name in NARROWING]
         by_name = any("::" in argument for argument in self.config.args)
-        is_worker = hasattr(self.config, "workerinput")
-        return any(chosen) or by_name or is_worker or bool(session.shouldstop or session.shouldfail)
+        return any(chosen) or by_name or bool(session.shouldstop or session.shouldfail)
 
     def unused(self) -> set[str]:
         """Golden files of fully run folders that no report named."""

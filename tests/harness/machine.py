@@ -55,7 +55,7 @@ def free_port() -> int:
     It is none of those that the system chooses for others, or that this process or another worker
     of the run was given, so it stays free until it is used.
     """
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    worker = int(os.environ.get("TESTS_WORKER", "0"))
     while True:
         port = secrets.choice(PORTS[worker % WORKERS_MAX :: WORKERS_MAX])
         with socket.socket() as taken, suppress(OSError):

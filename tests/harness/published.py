@@ -241,6 +241,13 @@ def graphql_schema() -> graphql.GraphQLSchema:
     return schema
 
 
+def read_all() -> None:
+    """Read the descriptions, unless they are not there."""
+    if needs.lack_of_assets() is None:
+        _templates()
+        graphql_schema()
+
+
 def _keep() -> None:
     """Let no collection of garbage look again at what was just read: it stays for the whole run."""
     gc.freeze()

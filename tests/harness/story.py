@@ -1,12 +1,15 @@
 """The world of a story, as fixtures, and the time in which stories are played."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
 
-from tests.harness import history
+from bot.sandbox import auth
+from tests.harness import history, published
 from tests.harness.clock import JumpingLoop
 from tests.harness.world import REPO, World, WorldOptions, living
 
@@ -19,6 +22,15 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, LoopFactory
     if "world_options" in names or item.get_closest_marker("jumping") is not None:
         return {"jumping": JumpingLoop}
     return {"real": asyncio.SelectorEventLoop}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_prepare_workers() -> None:
+    """Read GitHub's descriptions, make the key of Apps, start the server that forks processes."""
+    published.read_all()
+    auth.private_key()
+    if "tests.harness.processes" in sys.modules:
+        forkserver.ensure_running()
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ TIME_LIMIT_S = 120
 # One database is enough to notice a mutant; `make test` has both.
 OPTIONS = (
     *("-q", "-x", "-k", "not postgresql"),
-    *("-p", "no:cacheprovider", "-p", "no:schemathesis", "-p", "no:xdist"),
+    *("-p", "no:cacheprovider", "-p", "no:schemathesis"),
 )
 PLAIN = (bool, int, float, str, bytes, frozenset, set, tuple, dict, list)
 FORKING = multiprocessing.get_context("fork")

@@ -8,7 +8,7 @@ import pytest
 
 from service.errors import InvariantBroken
 from tests.exhaustive import properties as exhaustive
-from tests.exhaustive.scopes import Scope
+from tests.exhaustive.scopes import SCOPES, Scope
 from tests.exhaustive.search import Search
 from tests.planted import lane_faults, line_faults
 from tests.planted.planting import Fault
@@ -22,6 +22,7 @@ SEEDS = range(400)
 
 SHOWN_BY: Mapping[str, int] = {
     "a check may be skipped that ran on the own head": 29,
+    "a check may be skipped that ran nowhere": 131,
     "an entry that is not ready keeps its place for days": 6,
     "B10 unreadable required statuses are none": 15,
     "B11 a status added before landing is not awaited": 36,
@@ -39,7 +40,7 @@ SHOWN_BY: Mapping[str, int] = {
     "a proven member is judged by another search's probe": 8,
     "a cleared entry lands apart from its unit": 12,
     "a queue that switches modes starts runs": 3,
-    "what is touched more than was said waits for the next run": 120,
+    "what is touched more than was said waits for the next run": 378,
     "the parts of a search begin one after another": 306,
     "a failed run is never decided": 24,
     "B12 another App's check of the same name counts": 37,
@@ -49,19 +50,26 @@ SHOWN_BY: Mapping[str, int] = {
 }
 """One of them that shows a fault, for faults that the first ones do not show, or not soon.
 
-It is played first. When the engine changes, others may show it: then all are played.
+It is played first. When the engine changes, others may show it: then all are played, and the run
+ends with a line that says which one to write here.
 """
+LATE = 25
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_planted_fault_is_caught(name: str) -> None:
+def test_a_planted_fault_is_caught(
+    name: str, record_property: Callable[[str, object], None]
+) -> None:
     fault = FAULTS[name]
     if fault.scope is not None:
         assert not _is_complete(fault, fault.scope, planted=True)
-        assert _is_complete(fault, fault.scope, planted=False)
+        # Without the fault, the scopes of tests/exhaustive are searched there.
+        assert fault.scope in SCOPES or _is_complete(fault, fault.scope, planted=False)
         return
     for seed in (SHOWN_BY.get(name, SEEDS.start), *SEEDS):
         if not _is_sound(seed, fault, planted=True) and _is_sound(seed, fault, planted=False):
+            if seed > LATE and seed != SHOWN_BY.get(name):
+                record_property("found", f"SHOWN_BY may have the history {seed} of: {name}")
             return
     pytest.fail(f"not caught in {len(SEEDS)} histories: {name}")
 

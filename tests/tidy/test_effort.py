@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -92,27 +91,15 @@ def test_a_further_variant_is_left_out_unless_it_is_named(command_line, left_out
     assert len(effort.variants_in(tests, command_line)) == left_out
 
 
+SMALLER = ("pytest.mark.soak", "effort.examples(", "effort.spread(")
+"""With each of these `make test` plays less than `make soak`."""
+
+
 def test_make_soak_plays_every_folder_with_further_variants():
     rows = re.findall(r"^ROWS := (.*)", (effort.TESTS.parent / "Makefile").read_text(), re.M)
     folders = {
         file.relative_to(effort.TESTS).parts[0]
         for file in effort.TESTS.rglob("test_*.py")
-        if "pytest.mark.soak" in file.read_text() and file != Path(__file__)
+        if file != Path(__file__) and any(word in file.read_text() for word in SMALLER)
     }
     assert folders <= set(rows[0].split())
-
-
-@pytest.mark.parametrize(("count", "workers"), [(100, 4), (101, 3), (7, 4), (9, 1), (40, 2)])
-def test_each_worker_begins_with_as_many_long_ones(count, workers):
-    long, others = list(range(9)), list(range(9, count))
-    found = effort.dealt(long, others, workers)
-    assert sorted(found) == sorted([*long, *others])
-    begun = []
-    pending = list(found)
-    for place in range(workers):
-        share = pending[: len(pending) // (workers - place)]
-        del pending[: len(share)]
-        begun.append(len(list(takewhile(lambda one: one < len(long), share))))
-    if count > len(long) * workers:
-        assert sum(begun) == len(long)
-        assert max(begun) - min(begun) <= 1

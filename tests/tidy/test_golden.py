@@ -8,7 +8,8 @@ from tests.tidy.tree import ROOT
 
 pytest_plugins = ("pytester",)
 
-HARNESS = ("harness/expect", "harness/machine", "harness/needs")
+HARNESS = ("harness/expect", "harness/machine", "harness/needs", "harness/workers")
+WORKERS = ("-p", "tests.harness.workers")
 TEST = """from tests.harness.expect import expect
 def test_it():
     expect("new").matches("a.txt")
@@ -66,9 +67,7 @@ def test_update_golden_rewrites(project):
     assert (project.path / "tests/area/golden/a.txt").read_text() == "new\n"
 
 
-@pytest.mark.parametrize(
-    "options", [(), ("-p", "xdist", "-n", "2")], ids=["one process", "two workers"]
-)
+@pytest.mark.parametrize("options", [(), (*WORKERS, "-n", "2")], ids=["one process", "two workers"])
 def test_a_file_that_no_test_uses_fails_the_run(project, options):
     write(project, "a.txt", "new\n")
     write(project, "left-over.txt", "x\n")

@@ -42,8 +42,8 @@ def test_temporary_files_stay_where_they_are(remembered, tmp_path, environment, 
 
 def test_no_port_is_given_twice_to_this_process_or_to_two_workers(monkeypatch):
     given = []
-    for worker in ("gw0", "gw1", "gw2"):
-        monkeypatch.setenv("PYTEST_XDIST_WORKER", worker)
+    for worker in ("0", "1", "2"):
+        monkeypatch.setenv("TESTS_WORKER", worker)
         given += [machine.free_port() for _ in range(80)]
     assert len(set(given)) == len(given)
     assert set(given) <= set(machine.PORTS)

@@ -17,6 +17,7 @@ from service.provider.values import (
 )
 from service.text.markdown import Links
 from service.vocabulary import SYSTEM
+from tests.harness import effort
 from tests.harness.expect import expect
 from tests.wording import builders, hygiene, stories
 from tests.wording.builders import ALICE, TOKEN
@@ -99,7 +100,7 @@ def test_a_check_that_rules_require_lets_nobody_merge_what_was_cancelled(reason)
     assert notices.check_report(shown).status is CheckReportStatus.CANCELLED
 
 
-@settings(max_examples=40)
+@settings(max_examples=effort.examples(40))
 @given(st.sampled_from(sorted(STORIES)), foreign)
 def test_a_title_is_one_short_line_and_the_summary_inert(name, text):
     shown = STORIES[name]

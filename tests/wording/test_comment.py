@@ -10,6 +10,7 @@ from service.mergequeue.engine.model import Detail, Named
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
 from service.mergequeue.wording import notices
+from tests.harness import effort
 from tests.harness.expect import expect
 from tests.wording import builders, crowds, hygiene, stories
 from tests.wording.builders import ALICE, BOB, BOT, LINT, TEST, TOKEN
@@ -169,7 +170,7 @@ details = st.builds(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=effort.examples(40))
 @given(st.sampled_from(sorted(STORIES)), details, foreign)
 def test_whatever_others_wrote_is_inert_in_both_comments(name, detail, text):
     shown = STORIES[name]

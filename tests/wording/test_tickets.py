@@ -16,6 +16,7 @@ from service.testhealth.store.listings import ListedCase
 from service.testhealth.tickets import TicketText
 from service.text.markdown import Links
 from service.vocabulary import Health, Override
+from tests.harness import effort
 from tests.harness.expect import expect
 from tests.wording import hygiene
 from tests.wording.test_markdown import foreign
@@ -113,7 +114,7 @@ def test_only_our_own_page_is_linked():
     assert hygiene.links(tickets.body(BARE)) == []
 
 
-@settings(max_examples=60)
+@settings(max_examples=effort.examples(60))
 @given(foreign, foreign, st.sampled_from(list(Health)))
 def test_whatever_reports_say_is_inert(text: str, other: str, status: Health):
     view = changed(

@@ -75,9 +75,12 @@ class Client:
         return {"repo": repo, "targetBranch": branch, **more}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    """The instance under test: one for all tests of a worker."""
+    """The instance under test: one for the tests of this folder that a worker plays.
+
+    It goes on working while nobody asks it, so it ends with the folder.
+    """
     elsewhere = instances.named_by_environment()
     if elsewhere is not None:
         yield elsewhere
