@@ -20,15 +20,21 @@ PLANTED_SEEDS = range(600)
 """Histories of which one must show each fault."""
 
 SHOWN: Mapping[str, int] = {
-    "a label lets a fork in": 152,
-    "a box lets a fork in": 70,
-    "a button lets a fork in": 108,
-    "a consent never ends": 57,
-    "a lost right is kept": 90,
-    "the present base is the one that was seen": 240,
-    "the same second is before": 90,
+    "a label lets a fork in": 45,
+    "a box lets a fork in": 190,
+    "a button lets a fork in": 47,
+    "a consent never ends": 73,
+    "a lost right is kept": 307,
+    "no file is sensitive": 153,
+    "the present base is the one that was seen": 346,
+    "a head that came back has always been there": 132,
+    "the same second is before": 61,
 }
-"""Seeds that showed a fault, which are tried before the others."""
+"""Seeds that showed a fault, which are tried before the others.
+
+When the product changes, others may show it: the run ends with a line that says which.
+"""
+LATE = 25
 
 EVERY = [(kind, name) for kind, faults in FAULTS.items() for name in faults]
 
@@ -62,10 +68,14 @@ def shows(seed: int) -> bool:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("kind", "name"), EVERY, ids=[name for _, name in EVERY])
-def test_a_planted_fault_is_found(kind: FactKind, name: str) -> None:
+def test_a_planted_fault_is_found(
+    kind: FactKind, name: str, record_property: Callable[[str, object], None]
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         FAULTS[kind][name](patch)
         first = [SHOWN[name]] if name in SHOWN else []
         seed = next((seed for seed in (*first, *PLANTED_SEEDS) if shows(seed)), None)
     assert seed is not None, f"no history of {len(PLANTED_SEEDS)} shows it"
     assert not shows(seed)
+    if seed > LATE and seed not in first:
+        record_property("found", f"SHOWN may have the history {seed} of: {name}")
