@@ -101,3 +101,4 @@ requirements: $(SUPPLY)/.stamp ## write requirements/ anew: the newest versions 
 	$(LOCK) pyproject.toml --extra dev -o requirements/dev.txt
 	$(LOCK) pyproject.toml --group build -c requirements/dev.txt -o requirements/run.txt
 	$(LOCK) --group supply -o requirements/supply.txt
+	$(LOCK) --group deploy -o requirements/deploy.txt

@@ -77,23 +77,30 @@ def built(folder: Path) -> tuple[str, Image]:
             case "WORKDIR":
                 work = rest
                 script.append(f"mkdir -p {root}{work}")
-            case "ENV":
-                pairs = dict(pair.split("=", 1) for pair in shlex.split(rest))
-                path = pairs.pop("PATH", "$PATH").replace("$PATH", image.environment["PATH"])
-                image.environment |= {**pairs, "PATH": path}
-            case "USER":
-                image.user = rest
-            case "VOLUME":
-                image.volumes.append(rest)
-            case "HEALTHCHECK":
-                image.health = json.loads(rest.partition("CMD ")[2])
-            case "ENTRYPOINT":
-                image.entry = json.loads(rest)
-            case "CMD":
-                image.command = json.loads(rest)
             case _:
-                assert name in ("ARG", "EXPOSE", "STOPSIGNAL"), f"{name} cannot be played"
+                _describe(image, name, rest)
     return "\n".join(script), image
+
+
+def _describe(image: Image, name: str, rest: str) -> None:
+    """Note what an instruction says about running the image."""
+    match name:
+        case "ENV":
+            pairs = dict(pair.split("=", 1) for pair in shlex.split(rest))
+            path = pairs.pop("PATH", "$PATH").replace("$PATH", image.environment["PATH"])
+            image.environment |= {**pairs, "PATH": path}
+        case "USER":
+            image.user = rest
+        case "VOLUME":
+            image.volumes.append(rest)
+        case "HEALTHCHECK":
+            image.health = json.loads(rest.partition("CMD ")[2])
+        case "ENTRYPOINT":
+            image.entry = json.loads(rest)
+        case "CMD":
+            image.command = json.loads(rest)
+        case _:
+            assert name in ("ARG", "EXPOSE", "STOPSIGNAL"), f"{name} cannot be played"
 
 
 def _base(root: str) -> list[str]:
