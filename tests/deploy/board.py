@@ -122,7 +122,7 @@ def _target(name: str, query: str, legend: str) -> dict[str, Any]:
 
 
 def _looks(unit: str, red: int | None = None) -> dict[str, Any]:
-    steps = [{"color": "green", "value": None}]
+    steps: list[dict[str, Any]] = [{"color": "green", "value": None}]
     if red is not None:
         steps.append({"color": "red", "value": red})
     thresholds = {"mode": "absolute", "steps": steps}

@@ -1,20 +1,20 @@
 """Compose files, manifests and the unit: read by the tools that use them, and true to the code."""
 
-import functools
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import SecretStr
 
 from bot import program, settings
 from bot.cli.exits import Exit
 from service.http.health import OPEN_ROUTES
 from tests.deploy import containerfile
+from tests.deploy.tools import composed, rendered, resources, run
 from tests.harness.needs import DEPLOY_TOOLS, needs
 from tests.tidy.tree import ROOT
 
@@ -23,38 +23,7 @@ KUBERNETES = "1.32"
 EXPOSURE_MAX = 15
 """Of 100, in tenths of what `systemd-analyze security` prints; it calls up to 25 safe."""
 
-SITE = {"SITE": "queue.example.org"}
 USER = 10001
-
-
-def run(*command, **environment):
-    """What a tool prints; the test fails with all that it says when it is not content."""
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-@functools.cache
-def composed(name):
-    """A compose file as the tool that runs it has it."""
-    needs("deploy tools")
-    file = ROOT / f"deploy/compose/{name}.yaml"
-    tool = DEPLOY_TOOLS / "bin/docker-compose"
-    return yaml.safe_load(run(tool, "--file", file, "config", **SITE))
-
-
-@functools.cache
-def rendered(name):
-    """The manifests of an overlay."""
-    needs("kubectl")
-    return run("kubectl", "kustomize", ROOT / f"deploy/kubernetes/{name}")
-
-
-def resources(name):
-    """The rendered resources by kind."""
-    return {each["kind"]: each for each in yaml.safe_load_all(rendered(name))}
 
 
 def test_hadolint_finds_nothing_in_the_containerfile():
@@ -174,7 +143,7 @@ def test_the_service_reads_every_secret_from_a_file(tmp_path, monkeypatch):
             path.chmod(0o440)
         found = settings.read()
         assert found.database_address == texts["database-url"]
-        assert found.secret_key.get_secret_value() == texts["secret-key"]
+        assert found.secret_key == SecretStr(texts["secret-key"])
         assert (found.github_app_id, found.public_url) == ("1", "https://queue.example.org")
 
 

@@ -114,8 +114,9 @@ async def test_the_service_learns_the_public_name_and_the_address_of_the_client(
     app = web.Application()
     app.router.add_get("/{path:.*}", note)
     port = free_port()
-    async with TestServer(app) as server:
-        with proxies.running(proxy, tmp_path / "proxy", port, server.port):
+    upstream = free_port()
+    async with TestServer(app, port=upstream):
+        with proxies.running(proxy, tmp_path / "proxy", port, upstream):
             forged = {"X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": "http"}
             async with http.get(f"https://localhost:{port}/here", headers=forged) as answer:
                 assert answer.status == 200
