@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 from pydantic import SecretStr
 
 from bot import program, settings
