@@ -18,6 +18,11 @@ from tests.tidy.tree import ROOT
 
 CONTAINERFILE = ROOT / "deploy/Containerfile"
 IGNORED = ROOT / "deploy/Containerfile.dockerignore"
+LOOPBACK_UP = """\
+import fcntl, socket, struct
+SIOCSIFFLAGS, UP_AND_RUNNING = 0x8914, 0x41
+fcntl.ioctl(socket.socket(), SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", UP_AND_RUNNING))
+"""
 SYSTEM = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -54,7 +59,7 @@ def context(folder: Path) -> None:
             shutil.copy(source, target)
 
 
-def built(folder: Path) -> tuple[str, Image]:
+def built(folder: Path, context: Path) -> tuple[str, Image]:
     """A script that builds each stage below `folder`, the last one as `folder`/image."""
     script = ["set -eu", f"mount -t tmpfs tmpfs {folder}"]
     names: list[str] = []
@@ -69,8 +74,9 @@ def built(folder: Path) -> tuple[str, Image]:
                 script += _base(f"{folder}/{names[-1]}")
             case "COPY":
                 *options, source, target = rest.split()
-                stage = options[0].removeprefix("--from=") if options else "context"
-                script.append(f"cp -a {folder}/{stage}/{source} {root}{os.path.join(work, target)}")
+                stages = [f"{folder}/{each.removeprefix('--from=')}" for each in options]
+                (origin,) = stages or [context]
+                script.append(f"cp -a {origin}/{source} {root}{os.path.join(work, target)}")
             case "RUN":
                 steps = shlex.quote(f"cd {work} && {rest}")
                 script.append(f"PATH={image.environment['PATH']} chroot {root} sh -ec {steps}")
@@ -137,7 +143,7 @@ def started(folder: Path, image: Image) -> str:
         [
             *script,
             f"mount -o remount,ro {root}",
-            "ip link set lo up",
+            f"{sys.executable} -c {shlex.quote(LOOPBACK_UP)}",
             f"if {inside} touch /opt/headgate/x 2>&1; then exit 90; fi",
             f"{inside} {shlex.join([*image.entry, *image.command])} & service=$!",
             f"until {inside} {shlex.join(image.health)} 2>/dev/null; do",
