@@ -25,10 +25,10 @@ OF_QUEUES: tuple[Described, ...] = tuple(
 PROCESS: tuple[Described, ...] = tuple((name, *rest) for name, rest in OF_THE_PROCESS.items())
 
 FIRST = (
-    ("Stalled", "sum(headgate_stalled)", 1),
+    ("Stalled", "sum(max by (kind) (headgate_stalled))", 1),
     ("Oldest action", "max(headgate_oldest_effect_seconds)", 120),
     ("Queues on hold", 'sum(headgate_queue_held{repo=~"$repo",branch=~"$branch"})', 1),
-    ("Proof mismatches", "sum(headgate_landing_proof_mismatches_total)", 1),
+    ("Proof mismatches", "sum(increase(headgate_landing_proof_mismatches_total[$__range]))", 1),
 )
 """What one looks at first: title, query, and from which value on it is red."""
 
@@ -74,7 +74,7 @@ def board() -> dict[str, Any]:
 
 
 def _of_family(family: Described, own: tuple[str, ...], where: tuple[int, ...]) -> dict[str, Any]:
-    name, kind, labels, text = family
+    name, _, _, text = family
     chosen = "" if name == TOKENS_EXPIRING.name else _chosen(own)
     is_time = name.endswith("_timestamp_seconds")
     unit = "dateTimeFromNow" if is_time else "s" if name.endswith("_seconds") else "short"
@@ -83,17 +83,16 @@ def _of_family(family: Described, own: tuple[str, ...], where: tuple[int, ...]) 
         "description": f"`{name}`",
         "targets": [
             _target(chr(ord("A") + place), query, legend)
-            for place, (query, legend) in enumerate(_queries(name, kind, labels, chosen))
+            for place, (query, legend) in enumerate(_queries(family, chosen, own))
         ],
         "fieldConfig": _looks(unit),
     }
 
 
-def _queries(
-    name: str, kind: str, labels: tuple[str, ...], chosen: str
-) -> Iterable[tuple[str, str]]:
+def _queries(family: Described, chosen: str, own: tuple[str, ...]) -> Iterable[tuple[str, str]]:
     """Each query of a family's panel, with its legend."""
-    legend = " ".join(f"{{{{{label}}}}}" for label in labels)
+    name, kind, labels, text = family
+    legend = _legend(labels)
     if kind == "histogram":
         by = ", ".join(("le", *labels))
         for share in (0.5, 0.95):
@@ -103,9 +102,15 @@ def _queries(
         by = f" by ({', '.join(labels)})" if labels else ""
         yield f"sum{by} (increase({name}{chosen}[$__rate_interval]))", legend or "all"
     elif name.endswith("_timestamp_seconds"):
-        yield f"{name}{chosen} * 1000", ""
+        yield f"{name}{chosen} * 1000", _legend(own)
     else:
-        yield f"{name}{chosen}", ""
+        # Of many states or reasons, those that are so now.
+        now = " == 1" if labels and text.startswith("1 ") else ""
+        yield f"{name}{chosen}{now}", _legend((*own, *labels) if chosen else labels)
+
+
+def _legend(labels: Iterable[str]) -> str:
+    return " ".join(f"{{{{{label}}}}}" for label in labels)
 
 
 def _chosen(labels: tuple[str, ...]) -> str:

@@ -75,7 +75,7 @@ def built(folder: Path, context: Path) -> tuple[str, Image]:
             case "COPY":
                 *options, source, target = rest.split()
                 stages = [f"{folder}/{each.removeprefix('--from=')}" for each in options]
-                (origin,) = stages or [context]
+                (origin,) = stages or [str(context)]
                 script.append(f"cp -a {origin}/{source} {root}{os.path.join(work, target)}")
             case "RUN":
                 steps = shlex.quote(f"cd {work} && {rest}")

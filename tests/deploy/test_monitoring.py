@@ -112,7 +112,7 @@ def test_prometheus_reads_the_rules_and_the_queries_of_the_board(needs, tmp_path
         target["expr"] for panel in board.board()["panels"] for target in panel.get("targets", ())
     ]
     records = [
-        {"record": f"panel_{number}", "expr": query.replace("$__rate_interval", "5m")}
+        {"record": f"panel_{number}", "expr": re.sub(r"\$__(rate_interval|range)", "5m", query)}
         for number, query in enumerate(queries)
     ]
     asked = tmp_path / "board.yml"
