@@ -56,6 +56,7 @@ def running(name: str, folder: Path, port: int, upstream: int) -> Iterator[None]
         "HOME": str(folder),
         "SITE": f"localhost:{port}",
         "UPSTREAMS": f"127.0.0.1:{upstream}",
+        "HEALTH": "/readyz",
     }
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)

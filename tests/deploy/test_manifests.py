@@ -49,6 +49,8 @@ def test_compose_runs_so_many_instances_without_rights_behind_a_proxy(name, many
         assert "/tmp" in each["tmpfs"]
     upstreams = project["services"]["proxy"]["environment"]["UPSTREAMS"]
     assert upstreams.split() == [f"{key}:{program.SERVICE_PORT}" for key in ours]
+    health = project["services"]["proxy"]["environment"].get("HEALTH", "/healthz")
+    assert health == ("/readyz" if many > 1 else "/healthz")
     (subnet,) = project["networks"]["default"]["ipam"]["config"]
     for each in ours.values():
         assert each["environment"]["HEADGATE_TRUSTED_PROXIES"] == subnet["subnet"]
