@@ -33,9 +33,12 @@ LOCKED = {
     "tests/contract/clients": ".cache/clients",
 }
 
-# What makes a Python client of our document; its versions do not fit beside ours.
-REQUIREMENTS = "tests/contract/clients/requirements.txt"
-REQUIREMENTS_HOME = ".cache/clients-python"
+# Python packages that are started and never imported: what makes a Python client of our document,
+# whose versions do not fit beside ours, and what reads the files of deploy/.
+REQUIREMENTS = {
+    "tests/contract/clients/requirements.txt": ".cache/clients-python",
+    "requirements/deploy.txt": ".cache/deploy",
+}
 
 # The largest package wanted has 28 MiB; a machine without network is told so in a minute.
 PACK_TIMEOUT_S = 300
@@ -80,7 +83,8 @@ def main(arguments: list[str]) -> int:
             bring(package, ROOT / HOME)
         for folder, home in LOCKED.items():
             bring_locked(ROOT / folder, ROOT / home)
-        bring_required(ROOT / REQUIREMENTS, ROOT / REQUIREMENTS_HOME)
+        for file, home in REQUIREMENTS.items():
+            bring_required(ROOT / file, ROOT / home)
     except Unfetchable as reason:
         print(f"assets: {reason}; tests that need them are skipped, all else works")
         return 0
@@ -111,7 +115,7 @@ def bring_required(requirements: Path, home: Path) -> None:
     done = home / "installed.txt"
     if done.is_file() and done.read_text("utf-8") == wanted:
         return
-    print("assets: fetching openapi-python-client")
+    print(f"assets: fetching the packages of {requirements.relative_to(ROOT)}")
     shutil.rmtree(home, ignore_errors=True)
     try:
         subprocess.run(

@@ -31,6 +31,9 @@ TYPESCRIPT = ROOT / ".cache" / "clients" / "node_modules"
 PYTHON_CLIENTS = ROOT / ".cache" / "clients-python"
 """Where `make assets` installs what generates clients of our OpenAPI document."""
 
+DEPLOY_TOOLS = ROOT / ".cache" / "deploy"
+"""Where `make assets` installs what reads the files of deploy/."""
+
 # merge-tree --write-tree, with which the sandbox merges without a work tree.
 GIT_VERSION_MIN = (2, 38)
 
@@ -95,6 +98,33 @@ def lack_of_promtool() -> str | None:
     if shutil.which("promtool"):
         return None
     return "promtool is not on PATH; install Prometheus, which brings it"
+
+
+def lack_of_nginx() -> str | None:
+    """The remedy when nginx is not on PATH."""
+    return None if shutil.which("nginx") else "nginx is not on PATH; install it"
+
+
+def lack_of_caddy() -> str | None:
+    """The remedy when Caddy is not on PATH."""
+    return None if shutil.which("caddy") else "caddy is not on PATH; install it"
+
+
+def lack_of_kubectl() -> str | None:
+    """The remedy when kubectl is not on PATH."""
+    return None if shutil.which("kubectl") else "kubectl is not on PATH; install 1.27 or newer"
+
+
+def lack_of_systemd() -> str | None:
+    """The remedy when what checks units is not on PATH."""
+    if shutil.which("systemd-analyze"):
+        return None
+    return "systemd-analyze is not on PATH; install systemd"
+
+
+def lack_of_deploy_tools() -> str | None:
+    """The remedy when what reads the files of deploy/ is not there."""
+    return None if (DEPLOY_TOOLS / "bin").is_dir() else "it is not there; run make assets"
 
 
 def lack_of_zsh() -> str | None:
@@ -163,16 +193,21 @@ def fetched() -> Iterator[tuple[dict[str, Any], Path]]:
 
 LACKS: dict[str, Callable[[], str | None]] = {
     "assets": lack_of_assets,
+    "caddy": lack_of_caddy,
     "chromium": lack_of_chromium,
     "clients": lack_of_clients,
     "curl": lack_of_curl,
+    "deploy tools": lack_of_deploy_tools,
     "fish": lack_of_fish,
     "git": lack_of_git,
     "jq": lack_of_jq,
+    "kubectl": lack_of_kubectl,
     "mount": lack_of_mount,
+    "nginx": lack_of_nginx,
     "npm": lack_of_npm,
     "octokit": lack_of_octokit,
     "postgres": lack_of_postgres,
     "promtool": lack_of_promtool,
+    "systemd": lack_of_systemd,
     "zsh": lack_of_zsh,
 }

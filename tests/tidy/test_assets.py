@@ -25,7 +25,7 @@ case $1 in
 esac
 """
 
-INSTALLED = {"octokit", "clients", "clients-python"}
+INSTALLED = {"octokit", "clients", "clients-python", "deploy"}
 """Folders that hold whole installations."""
 
 
@@ -45,9 +45,14 @@ def checkout(tmp_path):
         for name in ("package.json", "package-lock.json"):
             (tmp_path / "tests/contract" / folder / name).write_text("{}")
     # As if it were installed: what pip installs is not what these tests are about.
-    (tmp_path / "tests/contract/clients/requirements.txt").write_text("")
-    (tmp_path / ".cache/clients-python").mkdir(parents=True)
-    (tmp_path / ".cache/clients-python/installed.txt").write_text("")
+    (tmp_path / "requirements").mkdir()
+    for file, home in (
+        ("tests/contract/clients/requirements.txt", "clients-python"),
+        ("requirements/deploy.txt", "deploy"),
+    ):
+        (tmp_path / file).write_text("")
+        (tmp_path / ".cache" / home).mkdir(parents=True)
+        (tmp_path / ".cache" / home / "installed.txt").write_text("")
     return tmp_path
 
 

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from tests.tidy.tree import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-FILES = ("run", "dev", "supply")
+FILES = ("run", "dev", "deploy", "supply")
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
 
@@ -103,9 +103,10 @@ def test_what_builds_is_pinned_as_well():
     assert {Requirement(each).name for each in build()} <= pinned_here("run").keys()
 
 
-def test_the_tools_of_the_supply_chain_are_pinned():
-    tools = {Requirement(each).name for each in PROJECT["dependency-groups"]["supply"]}
-    assert tools <= pinned_here("supply").keys()
+@pytest.mark.parametrize("group", ["deploy", "supply"])
+def test_tools_with_an_environment_of_their_own_are_pinned(group):
+    tools = {Requirement(each).name for each in PROJECT["dependency-groups"][group]}
+    assert tools <= pinned_here(group).keys()
 
 
 def test_a_missing_pin_would_be_seen():

@@ -1,0 +1,1 @@
+"""Tests of the files in `deploy`: each is built, rendered, linted or run as it is."""
