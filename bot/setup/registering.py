@@ -24,9 +24,11 @@ from bot.setup.entering import Entering
 from bot.setup.manifest import Choices, WrongChoice
 from bot.setup.pages import FOREIGN_FORM, NO_SESSION, Pages
 from bot.setup.sessions import Session, Sessions
+from bot.uploader.proxies import Proxies
 from service.clock import Clock
 from service.http import connections, documents
 
+DIRECT = Proxies()
 DRAIN_S = 2.0
 FORM_BYTES_MAX = 64 * 1024
 
@@ -51,7 +53,11 @@ log = structlog.get_logger()
 
 
 async def registered(
-    settings: Settings, open_sessions: Sessions, clock: Clock, address: Address
+    settings: Settings,
+    open_sessions: Sessions,
+    clock: Clock,
+    address: Address,
+    proxies: Proxies = DIRECT,
 ) -> Settings:
     """Return the settings with the App's credentials; without them, wait for the registration.
 
@@ -62,7 +68,7 @@ async def registered(
     if settings.has_app:
         return settings
     token = sessions.new_link(settings, clock.now())
-    registering = Registering(settings, open_sessions, clock)
+    registering = Registering(settings, open_sessions, clock, proxies)
     runner = connections.runner(registering.application(), drain_s=DRAIN_S)
     try:
         url = await address.listen(runner)
@@ -83,11 +89,18 @@ async def registered(
 class Registering:
     """The pages that register the App; `done` is set when its credentials are stored."""
 
-    def __init__(self, settings: Settings, open_sessions: Sessions, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        open_sessions: Sessions,
+        clock: Clock,
+        proxies: Proxies = DIRECT,
+    ) -> None:
         self.done = asyncio.Event()
         self._settings = settings
         self._sessions = open_sessions
         self._clock = clock
+        self._proxies = proxies
         self._pages = Pages(settings)
         self._entering = Entering(settings, open_sessions, "/setup")
 
@@ -199,6 +212,7 @@ class Registering:
             private_keys=(),
             webhook_secrets=(),
             user_agent=f"headgate/{VERSION}",
+            proxies=self._proxies,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import threading
 import time
 import urllib.request
@@ -14,6 +15,8 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from bot.uploader import proxies
 
 Json = dict[str, object]
 
@@ -232,29 +235,19 @@ def _open_once(
 @lru_cache
 def opener_of(scheme: str, proxy: str | None) -> urllib.request.OpenerDirector:
     """Return an opener that uses this proxy alone, whatever the environment says."""
-    proxies = {} if proxy is None else {scheme: proxy}
-    return urllib.request.build_opener(ReturnEveryResponse, urllib.request.ProxyHandler(proxies))
+    by_scheme = {} if proxy is None else {scheme: proxy}
+    return urllib.request.build_opener(ReturnEveryResponse, urllib.request.ProxyHandler(by_scheme))
 
 
 def proxy_of(root: str) -> str | None:
     """Return the proxy for the service with its scheme; None without one.
 
-    It comes from `HTTP_PROXY` or `HTTPS_PROXY` and `NO_PROXY`, in either letter case. Raises
-    RequestFailed for an invalid one and does not show it: it may contain a password.
+    Raises RequestFailed for an invalid one and does not show it: it may contain a password.
     """
-    parts = urlsplit(root)
-    proxy = urllib.request.getproxies().get(parts.scheme)
-    if not proxy or urllib.request.proxy_bypass(parts.netloc):
-        return None
-    proxy = proxy if "://" in proxy else f"http://{proxy}"
     try:
-        named = urlsplit(proxy)
-        is_http = named.scheme in ("http", "https") and bool(named.hostname)
-    except ValueError:
-        is_http = False
-    if not is_http:
-        raise RequestFailed(f"{parts.scheme.upper()}_PROXY is not an http address")
-    return proxy
+        return proxies.in_environment(os.environ).of(root)
+    except proxies.WrongProxy as wrong:
+        raise RequestFailed(str(wrong)) from wrong
 
 
 def root_of(url: str) -> str:
