@@ -123,6 +123,58 @@ def test_a_misspelled_name_in_the_file_is_refused_too(tmp_path):
         settings.read()
 
 
+def test_a_name_that_is_like_no_other_gets_no_hint(monkeypatch):
+    monkeypatch.setenv("HEADGATE_FOO", "1")
+    with pytest.raises(StartRefused, match=r"^HEADGATE_FOO is not a setting\. Unset it$"):
+        settings.read()
+
+
+KUBELET = {
+    "HEADGATE_SERVICE_HOST": "10.96.0.12",
+    "HEADGATE_SERVICE_PORT": "8642",
+    "HEADGATE_SERVICE_PORT_HTTP": "8642",
+    "HEADGATE_PORT": "tcp://10.96.0.12:8642",
+    "HEADGATE_PORT_8642_TCP": "tcp://10.96.0.12:8642",
+    "HEADGATE_PORT_8642_TCP_PROTO": "tcp",
+    "HEADGATE_PORT_8642_TCP_PORT": "8642",
+    "HEADGATE_PORT_8642_TCP_ADDR": "10.96.0.12",
+    "HEADGATE_DATABASE_SERVICE_HOST": "10.96.0.13",
+    "HEADGATE_DATABASE_SERVICE_PORT_POSTGRESQL": "5432",
+    "HEADGATE_DATABASE_PORT": "tcp://10.96.0.13:5432",
+    "HEADGATE_DATABASE_PORT_5432_TCP_ADDR": "10.96.0.13",
+    "HEADGATE_DNS_PORT": "udp://10.96.0.14:53",
+    "HEADGATE_DNS_PORT_53_UDP": "udp://10.96.0.14:53",
+}
+"""The variables of Services named `headgate`, `headgate-database` and `headgate-dns`:
+https://kubernetes.io/docs/tutorials/services/connect-applications-service/#environment-variables
+"""
+
+
+def test_variables_that_kubernetes_adds_for_services_are_no_settings(monkeypatch, tmp_path):
+    (tmp_path / ".env").write_text("HEADGATE_PORT=9000\n")
+    for name, value in KUBELET.items():
+        monkeypatch.setenv(name, value)
+    assert settings.read().port == 9000
+    assert settings.read(port=1).port == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HEADGATE_HOST", "tcp://10.96.0.12:8642"),
+        ("HEADGATE_PORT", "8642/tcp"),
+        ("HEADGATE_PORT_TCP", "8642"),
+        ("HEADGATE_SERVICE", "x"),
+    ],
+)
+def test_a_variable_that_kubernetes_does_not_add_is_read_or_refused(monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    try:
+        assert settings.read().host == value
+    except StartRefused as refused:
+        assert name in str(refused)
+
+
 def test_names_of_clients_and_tests_are_left_alone(monkeypatch):
     for name in settings.KNOWN_ELSEWHERE:
         monkeypatch.setenv(f"HEADGATE_{name}", "x")

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.end_to_end.test_two_processes import comment, open_one, seed
+from tests.end_to_end.test_two_processes import REPO, comment, open_one, seed
 from tests.harness.processes import (
     LOOK_EVERY_S,
     START_WITHIN_S,
@@ -84,6 +84,7 @@ async def test_everything_goes_through_the_proxy_and_git_too(network: tuple[Stag
     async with serving(set_up) as log:
         await comment(set_up, number, "/merge")
         await set_up.landed(number)
+        await set_up.swept(REPO)
     said = log.read_text()
     assert set(proxy.targets) == {f"{NAME}:443"}
     assert '"error"' not in said
