@@ -176,7 +176,7 @@ SecretKey = Annotated[Secret, AfterValidator(_parse_secret_key)]
 KeyText = Annotated[Secret, AfterValidator(_refuse_open_key)]
 RateForm = Annotated[Rate | None, NoDecode, BeforeValidator(forms.parse_rate)]
 Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(forms.parse_networks)]
-Admins = Annotated[frozenset[str], NoDecode, BeforeValidator(forms.parse_account_ids)]
+Admins = Annotated[frozenset[str], NoDecode, BeforeValidator(forms.parse_accounts)]
 Ports = Annotated[frozenset[int], NoDecode, BeforeValidator(forms.parse_ports)]
 
 RATES = Rates()

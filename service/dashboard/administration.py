@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from service.accounts import activity as audit_log
-from service.accounts import organizations
+from service.accounts import administrators, organizations
 from service.dashboard import page_of_activity, page_of_tokens, page_of_webhooks
 from service.dashboard.page_of_activity import ActivityPage
 from service.dashboard.requests import OrganizationRequest, PageKind
@@ -17,10 +17,18 @@ from service.vocabulary import Role
 async def organizations_of(runtime: Runtime, visitor: Visitor) -> tuple[Organization, ...]:
     """Return the organizations that the visitor administers, by name."""
     known = await organizations.known(runtime)
-    return tuple(each for each in known if _administers(runtime, visitor, each))
+    is_named = await _is_named(runtime, visitor)
+    return tuple(each for each in known if _administers(visitor, each, is_named=is_named))
 
 
-def _administers(runtime: Runtime, visitor: Visitor, organization: Organization) -> bool:
+async def _is_named(runtime: Runtime, visitor: Visitor) -> bool:
+    """Return whether a person administers every organization."""
+    if not visitor.host:
+        return False
+    return await administrators.is_administrator(runtime, visitor.host, visitor.actor)
+
+
+def _administers(visitor: Visitor, organization: Organization, *, is_named: bool) -> bool:
     """Return whether a token of role admin is of it, or a person owns the account or is named."""
     caller = visitor.caller
     if caller is not None:
@@ -28,7 +36,6 @@ def _administers(runtime: Runtime, visitor: Visitor, organization: Organization)
     if not visitor.host:
         return True
     is_own = organization.provider_id == visitor.actor.id
-    is_named = visitor.actor.id in runtime.options.admins
     return visitor.host == organization.host and (is_own or is_named)
 
 
@@ -48,7 +55,7 @@ async def activity(runtime: Runtime, visitor: Visitor, query: Mapping[str, str])
     repositories; Malformed for a wrong filter or page token.
     """
     own = await organizations_of(runtime, visitor)
-    is_named = visitor.actor.id in runtime.options.admins
+    is_named = await _is_named(runtime, visitor)
     sees_all = visitor.caller is None and (not visitor.host or is_named)
     is_limited = visitor.caller is not None and visitor.caller.repositories is not None
     if is_limited or (not own and not sees_all):

@@ -64,7 +64,7 @@ def test_settings_do_not_change_once_read():
         ("API_COMPATIBILITY", "mergify", "'none' or 'trunk'"),
         ("TRUSTED_PROXIES", "10.0.0.0/8, proxy", "proxy is no network; give networks as"),
         ("TRUSTED_PROXIES", "10.0.0.1/8", "10.0.0.1/8 is no network"),
-        ("ADMINS", "9001, alice", "alice is no account id; give the numbers of accounts"),
+        ("ADMINS", "9001, al ice", "al ice is no account; give logins or the numbers of acc"),
         ("FAULT_BOUNDARY", "tx.turn.before_comit:1:kill", "did you mean tx.turn.before_commit?"),
         ("FAULT_BOUNDARY", "tx.turn.before_commit:0:kill", "NAME:N:kill"),
         ("FAULT_BOUNDARY", "tx.turn.before_commit:1:explode", "NAME:N:kill"),

@@ -82,6 +82,14 @@ def tail(session: Connection, org_id: int, limit: int) -> tuple[AuditRow, ...]:
     return tuple(each.row for each in before(session, (org_id,), AuditFilter(), NEWEST, limit))
 
 
+def of_deployment(session: Connection, action: str) -> tuple[AuditRow, ...]:
+    """Return the entries of an action that belong to no organization, oldest first."""
+    statement = (
+        select(audit).where(audit.c.org_id.is_(None), audit.c.action == action).order_by(audit.c.id)
+    )
+    return tuple(_row(row) for row in session.execute(statement))
+
+
 def before(
     session: Connection, org_ids: Sequence[int] | None, wanted: AuditFilter, no: int, limit: int
 ) -> tuple[AuditEntry, ...]:
