@@ -39,14 +39,14 @@ class Address:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self.settings = settings
         self._sockets: tuple[socket.socket, ...] = ()
 
     async def listen(self, runner: web.AppRunner) -> str:
         """Let a server listen; return the URL. Raises StartRefused for a port or host in use."""
         await runner.setup()
         if not self._sockets:
-            self._sockets = await _opened(self._settings)
+            self._sockets = await _opened(self.settings)
         for each in self._sockets:
             # A server closes its sockets at its end.
             await web.SockSite(runner, each.dup()).start()
@@ -191,6 +191,21 @@ def refuse_the_rest(
     app.router.add_get("/readyz", readyz)
     app.router.add_route("*", "/{path:.*}", refuse)
     app[connections.BROKEN] = broken
+
+
+@asynccontextmanager
+async def health_for_operators(
+    settings: Settings, check: Mapping[str, str], problem: Mapping[str, str], retry_after_s: int
+) -> AsyncIterator[None]:
+    """Serve the admin listener of a process that does not work yet: alive and not ready."""
+    app = web.Application()
+    refuse_the_rest(app, check, problem, retry_after_s)
+    runner = connections.runner(app, drain_s=DRAIN_S)
+    try:
+        await listen_for_operators(runner, settings)
+        yield
+    finally:
+        await runner.cleanup()
 
 
 async def listen_for_operators(runner: web.AppRunner, settings: Settings) -> str | None:

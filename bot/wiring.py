@@ -39,7 +39,7 @@ from bot.program import VERSION
 from bot.settings import PREFIX, FaultBoundary, Settings, Strike
 from bot.setup import registering
 from bot.setup.first_queue import FirstQueue
-from bot.setup.sessions import Sessions
+from bot.setup.sessions import Sessions, store_address
 from bot.uploader import proxies
 from bot.uploader.proxies import Proxies, WrongProxy
 from service.accounts.api.admission import Admission
@@ -212,7 +212,9 @@ async def running(
         try:
             url = await own.listen(runner)
             admin = await listening.listen_for_operators(operators, settings)
-            log.info("listening", url=url, admin=admin)
+            store_address(settings, url)
+            sign_in = runtime.options.dashboard_auth.value
+            log.info("listening", url=url, admin=admin, sign_in=sign_in)
             await starting.recover(runtime)
             readiness.mark("recovery", "ok")
             workers = Workers(runtime, is_working=settings.workers)

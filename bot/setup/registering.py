@@ -42,6 +42,8 @@ WRONG_STATE = (
     "It was used, is older than an hour, or was started elsewhere. Start again at /setup.",
 )
 
+CHECK = {"setup": "running"}
+RETRY_AFTER_S = 30
 NOT_SET_UP = {
     "title": "Headgate is not set up",
     "code": "setup_required",
@@ -70,16 +72,19 @@ async def registered(
     token = sessions.new_link(settings, clock.now())
     registering = Registering(settings, open_sessions, clock, proxies)
     runner = connections.runner(registering.application(), drain_s=DRAIN_S)
+    health = listening.health_for_operators(settings, CHECK, NOT_SET_UP, RETRY_AFTER_S)
     try:
         url = await address.listen(runner)
-        log.info("setup_required", url=url)
-        link = sessions.link_of(settings.public_url or url, token)
-        sys.stdout.write(
-            "Headgate has no GitHub App yet. To register one, open this address within an hour; it "
-            f"works once:\n\n  {link}\n\n"
-        )
-        sys.stdout.flush()
-        await registering.done.wait()
+        sessions.store_address(settings, url)
+        async with health:
+            log.info("setup_required", url=url)
+            link = sessions.link_of(settings.public_url or url, token)
+            sys.stdout.write(
+                "Headgate has no GitHub App yet. To register one, open this address within an "
+                f"hour; it works once:\n\n  {link}\n\n"
+            )
+            sys.stdout.flush()
+            await registering.done.wait()
     finally:
         await runner.cleanup()
     log.info("app_registered", file=str(settings.app_file))
@@ -117,7 +122,7 @@ class Registering:
                 web.get(documents.address(pages.STYLE), pages.style),
             ]
         )
-        listening.refuse_the_rest(app, {"setup": "running"}, NOT_SET_UP, retry_after_s=30)
+        listening.refuse_the_rest(app, CHECK, NOT_SET_UP, RETRY_AFTER_S)
         return app
 
     async def home(self, _request: web.Request) -> web.Response:
