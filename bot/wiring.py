@@ -93,7 +93,7 @@ class World:
     ids: Ids = field(default_factory=RandomIds)
     boundary: Boundary = field(default_factory=NoBoundary)
     framed_by: str | None = None
-    proxies: Proxies = Proxies()
+    proxies: Proxies = field(default_factory=Proxies)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class MirrorOptions:
     folder: Path
     bytes_max: int
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    proxies: Proxies = field(default=Proxies(), repr=False)
+    proxies: Proxies = field(default_factory=Proxies, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class GitHubOptions:
     limits: bool | None = None
     mirrors: MirrorOptions | None = None
     api_version: str = API_VERSIONS[0]
-    proxies: Proxies = field(default=Proxies(), repr=False)
+    proxies: Proxies = field(default_factory=Proxies, repr=False)
 
 
 def addresses_of(host: str, url: str | None = None) -> Addresses:

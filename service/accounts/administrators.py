@@ -32,10 +32,10 @@ async def is_administrator(runtime: Runtime, host: str, person: Actor) -> bool:
 
 async def note_sign_in(runtime: Runtime, host: str, person: Actor) -> None:
     """Record the number of a person who signs in under a login that the setting names."""
+    is_login = person.login.lower() in runtime.options.admins and not person.login.isdecimal()
     subject = _subject(host, person.login)
-    if person.login.lower() in runtime.options.admins and not person.login.isdecimal():
-        if subject not in await _numbers(runtime):
-            await _record(runtime, person, BY_LOGIN, subject, person.id)
+    if is_login and subject not in await _numbers(runtime):
+        await _record(runtime, person, BY_LOGIN, subject, person.id)
 
 
 async def add(runtime: Runtime, host: str, person: Actor, operator: Actor) -> None:

@@ -105,9 +105,15 @@ def _in_standard_words(schema: Mapping[str, object]) -> JsonSchemaValue:
     """The schema with bounds and patterns as JSON Schema has them.
 
     pydantic writes a bound that stands behind a validator in words of its own, and `$` needs a
-    guard in Python alone.
+    guard in Python alone. A boolean that is always the same is a boolean with a sentence about it:
+    some generators of clients make of its `const` an enum of words, which refuses the answer.
     """
     shown: JsonSchemaValue = {}
+    if isinstance(schema.get("const"), bool):
+        value = schema["const"]
+        text = f"{schema.get('description', '')} Always `{orjson.dumps(value).decode()}`."
+        rest = {name: each for name, each in schema.items() if name != "const"}
+        return {**rest, "type": "boolean", "description": text.strip(), "examples": [value]}
     for name, value in schema.items():
         if isinstance(value, Mapping):
             shown[name] = _in_standard_words(value)

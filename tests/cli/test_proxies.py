@@ -1,4 +1,4 @@
-"""The rule of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, which everything that calls out follows."""
+"""The rule of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, for all that calls out."""
 
 import pytest
 

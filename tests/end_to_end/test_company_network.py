@@ -1,6 +1,6 @@
 """A pull request lands where GitHub is reached by an outbound proxy alone, and by a private CA."""
 
-import subprocess
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -57,8 +57,11 @@ async def serving(set_up: Stage) -> AsyncIterator[Path]:
     """
     log = set_up.folder / "serve.log"
     with log.open("w") as sink:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "bot", "serve"],
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "bot",
+            "serve",
             env=set_up.environment,
             stdout=sink,
             stderr=sink,
@@ -66,7 +69,7 @@ async def serving(set_up: Stage) -> AsyncIterator[Path]:
         )
     try:
         deadline = set_up.clock.monotonic_s() + START_WITHIN_S
-        while process.poll() is None and '"ready"' not in log.read_text():
+        while process.returncode is None and '"ready"' not in log.read_text():
             if set_up.clock.monotonic_s() > deadline:
                 raise NeverHappened(log.read_text())
             await set_up.clock.sleep(LOOK_EVERY_S)
@@ -75,7 +78,7 @@ async def serving(set_up: Stage) -> AsyncIterator[Path]:
         yield log
     finally:
         process.terminate()
-        process.wait()
+        await process.wait()
 
 
 async def test_everything_goes_through_the_proxy_and_git_too(network: tuple[Stage, Proxy]) -> None:
