@@ -192,6 +192,8 @@ class Door:
             except (ServiceError, ProviderError) as error:
                 answer = self._replies.refusal(request, error, request_id, spelled)
             answer.headers.update(request.get(rates.LIMITS, {}))
+            if isinstance(answer, web.Response):
+                replies.compress(request, answer)
             return answer
 
         return handler
