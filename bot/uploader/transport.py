@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import ssl
 import threading
 import time
 import urllib.request
@@ -29,6 +30,8 @@ CHUNK_BYTES = 65_536
 RESPONSE_BYTES_MAX = 16 * 1024 * 1024
 ERROR_TEXT_BYTES_MAX = 4_000
 REASON_MAX = 200
+NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL")
+TLS = "tls"
 TOO_LARGE = "body_too_large"
 
 
@@ -223,6 +226,8 @@ def _open_once(
             return Response(response.status, response.headers, body, is_whole)
     except (OSError, http.client.HTTPException) as failed:
         cause = getattr(failed, "reason", failed)
+        if isinstance(cause, ssl.SSLError):
+            raise RequestFailed(_tls_reason(cause), code=TLS) from failed
         if isinstance(cause, TimeoutError):
             raise TimedOut(f"no answer within {timeout_s:g} s") from failed
         text = str(getattr(cause, "strerror", None) or cause) or type(cause).__name__
@@ -230,6 +235,16 @@ def _open_once(
     except (ValueError, OverflowError) as invalid:
         # A host name or a port that cannot exist.
         raise RequestFailed(f"the address cannot be used: {invalid}") from invalid
+
+
+def _tls_reason(failed: ssl.SSLError) -> str:
+    """Return why TLS failed, which another attempt does not change, and what to do."""
+    if isinstance(failed, ssl.SSLCertVerificationError):
+        why = failed.verify_message
+        return f"its certificate is not trusted ({why}); SSL_CERT_FILE names a private authority"
+    if failed.reason in NO_TLS:
+        return "it does not speak TLS on this port; is its address an http:// one"
+    return f"TLS failed ({failed.reason or type(failed).__name__})"
 
 
 @lru_cache

@@ -18,7 +18,7 @@ from service.http.callers import Caller
 from service.memory import QUEUES_MAX
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.reasons import NO_BLAME, Cause, HoldReason, Reason
-from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
+from service.mergequeue.engine.states import FINAL, EntryState, QueueState, RunStatus
 from service.mergequeue.operations import counting, turn
 from service.mergequeue.operations.counting import BISECTION, MAIN, NO_CAUSE
 from service.mergequeue.store import figures
@@ -33,6 +33,8 @@ CONTENT_TYPE = exposition.CONTENT_TYPE
 EXPIRING = timedelta(days=14)
 
 _TYPES = (MAIN, BISECTION)
+
+_LIVE = tuple(state for state in EntryState if state not in FINAL)
 
 ENDINGS: Mapping[EntryState, tuple[Reason, ...]] = {
     EntryState.MERGED: tuple(one for one in Reason if one.record.merged),
