@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
-from aiohttp import ETag, web
+from aiohttp import web
 
 from service.errors import ServiceError
 from service.http import callers, errors
@@ -41,8 +41,6 @@ def compress(request: web.BaseRequest, response: web.Response) -> None:
         return
     response.headers["Vary"] = "Accept-Encoding"
     if _accepts_gzip(request.headers.get("Accept-Encoding", "")):
-        if response.etag is not None:
-            response.etag = ETag(response.etag.value, is_weak=True)
         response.enable_compression(web.ContentCoding.gzip)
 
 

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from typing import NamedTuple, assert_never
 
 import structlog
-from aiohttp import web
+from aiohttp import ETag, web
 
 from service import time_limits
 from service.accounts import jobs, repeats
@@ -407,7 +407,8 @@ def _unless_known(request: web.BaseRequest, answer: web.Response) -> web.Respons
     """Return the answer with its ETag, or 304 to a client that has it (RFC 9110, 13.1.2)."""
     body = answer.body if isinstance(answer.body, bytes) else b""
     version = blake2b(body, digest_size=16).hexdigest()
-    answer.etag = version
+    # Weak, because it is the same for the compressed bytes.
+    answer.etag = ETag(version, is_weak=True)
     if answer.headers["Cache-Control"] == replies.HEADERS["Cache-Control"]:
         answer.headers["Cache-Control"] = "no-cache"
     if any(each.value in (version, "*") for each in request.if_none_match or ()):
