@@ -16,6 +16,7 @@ from typing import NamedTuple, assert_never
 
 import structlog
 from aiohttp import ETag, web
+from aiohttp.http_exceptions import LineTooLong
 
 from service import time_limits
 from service.accounts import jobs, repeats
@@ -54,6 +55,8 @@ THREAD_BYTES = 65_536
 
 UNKNOWN = "unknown"
 """Label of the endpoint for every unknown path: no client may add labels."""
+OF_ADDRESS = "reading: bytearray("
+"""In the words of aiohttp's parser for a line that is too long: it is the first one."""
 BROKEN_OFF = "none"
 """Label of the status for a request that was broken off without an answer."""
 
@@ -381,8 +384,19 @@ class Door:
         request_id = self._request_id(request)
         if status == 405:
             refused = _wrong_method("an address", "GET, HEAD, POST")
+        elif isinstance(error, LineTooLong):
+            is_address = OF_ADDRESS in str(error)
+            refused = HttpRefused(
+                "address_too_long" if is_address else "header_too_long",
+                f"{'The address' if is_address else 'A header'} has more than "
+                f"{connections.LINE_BYTES_MAX} bytes.",
+            )
         elif status < 500:
             refused = HttpRefused("bad_request", "The request is not HTTP as it should be.")
+        elif isinstance(error, ConnectionError):
+            # Its client has gone in the middle of the body, and nobody reads the answer.
+            log.info("request_broken_off", request_id=request_id)
+            return self._replies.problem(request, errors.unexpected(), request_id, closes=True)
         else:
             log.error("request failed", request_id=request_id, exc_info=error)
             return self._replies.problem(request, errors.unexpected(), request_id, closes=True)
