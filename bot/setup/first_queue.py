@@ -129,9 +129,7 @@ class FirstQueue:
 
     async def show(self, request: web.Request, session: Session) -> web.Response:
         """Show the repositories, each with what a queue would find."""
-        text = request.query.get("page", "1")
-        number = int(text) if text.isdecimal() and len(text) < 6 else 1
-        return await self._list(request, session, max(1, number))
+        return await self._list(request, session)
 
     async def make_administrator(self, request: web.Request, session: Session) -> web.Response:
         """Make the person an administrator who has signed in in this browser.
@@ -181,16 +179,16 @@ class FirstQueue:
             raise
         except ServiceError as error:
             status = errors.problem_of(error, self._runtime.clock.now()).status
-            return await self._list(request, session, 1, error=error.detail, status=status)
+            return await self._list(request, session, error=error.detail, status=status)
         except ProviderError as error:
-            return await self._list(request, session, 1, error=error.message, status=502)
+            return await self._list(request, session, error=error.message, status=502)
         log.info("first_queue_created", repo=view.queue.repo.slug, branch=view.queue.branch)
         now = self._runtime.clock.now()
         told = [holds.message(one, view.queue.branch, now) for one in view.holds]
         ref, options = view.queue.repo, self._runtime.options
         page = page_addresses.of_queue(options, ref, view.queue.branch)
         created = Created(view, told, page, f"{repository.url}/pulls")
-        return await self._list(request, session, 1, created=created)
+        return await self._list(request, session, created=created)
 
     async def _create(self, number: str, branch: str) -> tuple[RepositoryRecord, QueueView]:
         known = await self._known()
@@ -226,12 +224,13 @@ class FirstQueue:
         self,
         request: web.Request,
         session: Session,
-        number: int,
         *,
         created: Created | None = None,
         error: str = "",
         status: int = 200,
     ) -> web.Response:
+        text = request.query.get("page", "1")
+        number = max(1, int(text)) if text.isdecimal() and len(text) < 6 else 1
         known = await self._known()
         start = (number - 1) * SHOWN_MAX
         rows = await asyncio.gather(*map(self._row, known[start : start + SHOWN_MAX]))

@@ -65,7 +65,9 @@ echo "${COMPREPLY[@]}"
 """
 BASH_SETTINGS = """
 eval "$(headgate completion bash)"
-complete_it() { COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _headgate_completion headgate; echo "${COMPREPLY[@]}"; }
+complete_it() {
+  COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _headgate_completion headgate; echo "${COMPREPLY[@]}"
+}
 COMP_WORDS=(headgate queue update --set merge_m); complete_it
 COMP_WORDS=(headgate queue update --set mergeMethod=); complete_it
 COMP_WORDS=(headgate simulate --set mergeMethod=SQ); complete_it
