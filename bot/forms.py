@@ -15,6 +15,7 @@ PORT_MAX = 65_535
 _PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 _MAIL = re.compile(r"[!-9;-?A-~]+@[A-Za-z0-9.-]+")
 _CONTACT = re.compile(r"(?:mailto:|https://|tel:)[!-~]{1,500}")
+_ACCOUNT = re.compile(r"[0-9]{1,19}|(?![0-9]+$)[a-z0-9][a-z0-9_-]{0,99}")
 _RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)/([0-9]{1,7})")
 
 
@@ -74,18 +75,21 @@ def _ports(text: str) -> range:
     return range(first, last + 1)
 
 
-def parse_account_ids(value: object) -> object:
-    """Parse numeric ids of accounts, separated by commas."""
+def parse_accounts(value: object) -> object:
+    """Parse ids and logins of accounts, separated by commas; logins become lower case.
+
+    Digits alone are an id.
+    """
     if not isinstance(value, str):
         return value
-    ids = [text.strip() for text in value.split(",") if text.strip()]
-    wrong = [text for text in ids if not (text.isascii() and text.isdecimal() and len(text) < 20)]
+    named = [text.strip().removeprefix("@").lower() for text in value.split(",") if text.strip()]
+    wrong = [text for text in named if not _ACCOUNT.fullmatch(text)]
     if wrong:
         raise ValueError(
-            f"{wrong[0][:50]} is no account id; give the numbers of accounts, as 583231. The id of "
-            "an account is in https://api.github.com/users/LOGIN"
+            f"{wrong[0][:50]} is no account; give logins or the numbers of accounts, as "
+            "alice,583231. The number of an account is in https://api.github.com/users/LOGIN"
         )
-    return frozenset(ids)
+    return frozenset(named)
 
 
 def parse_contact(value: str) -> str:

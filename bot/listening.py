@@ -39,14 +39,14 @@ class Address:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self.settings = settings
         self._sockets: tuple[socket.socket, ...] = ()
 
     async def listen(self, runner: web.AppRunner) -> str:
         """Let a server listen; return the URL. Raises StartRefused for a port or host in use."""
         await runner.setup()
         if not self._sockets:
-            self._sockets = await _opened(self._settings)
+            self._sockets = await _opened(self.settings)
         for each in self._sockets:
             # A server closes its sockets at its end.
             await web.SockSite(runner, each.dup()).start()
@@ -90,26 +90,39 @@ async def _opened(settings: Settings) -> tuple[socket.socket, ...]:
 
 
 def readers_of(settings: Settings) -> DashboardAuth:
-    """Return how readers of pages sign in; by default with a token, unless only we can reach it.
+    """Return how readers of pages sign in.
 
     Raises StartRefused for a machine that others reach and where readers would not sign in.
     """
     if settings.dashboard_auth is None:
-        return DashboardAuth.LOOPBACK if settings.is_for_this_machine else DashboardAuth.TOKEN
+        return _default_readers(settings)
     if settings.dashboard_auth is DashboardAuth.LOOPBACK and not settings.is_for_this_machine:
         raise StartRefused(
             f"{PREFIX}DASHBOARD_AUTH: loopback lets in whoever comes, so {PREFIX}HOST and "
             f"{PREFIX}PUBLIC_URL must be of this machine, as http://127.0.0.1:8642. "
             "Set them so, or use token"
         )
-    parts = urlsplit(settings.public_url or "")
-    is_open = parts.scheme != "https" and not forms.is_loopback(parts.hostname or "")
-    if settings.dashboard_auth is DashboardAuth.GITHUB and is_open:
+    if settings.dashboard_auth is DashboardAuth.GITHUB and not _is_cookie_safe(settings):
         raise StartRefused(
             f"{PREFIX}DASHBOARD_AUTH: github needs an https address in {PREFIX}PUBLIC_URL, because "
             "the cookie of a session must not be readable on its way. Set it, or use token"
         )
     return settings.dashboard_auth
+
+
+def _default_readers(settings: Settings) -> DashboardAuth:
+    """Return the sign-in without a setting: with GitHub once the App's client secret is known."""
+    if settings.is_for_this_machine:
+        return DashboardAuth.LOOPBACK
+    has_client = settings.github_client_id and settings.github_client_secret
+    is_ready = settings.public_url and has_client and _is_cookie_safe(settings)
+    return DashboardAuth.GITHUB if is_ready else DashboardAuth.TOKEN
+
+
+def _is_cookie_safe(settings: Settings) -> bool:
+    """Return whether a session's cookie cannot be read on its way to us."""
+    parts = urlsplit(settings.public_url or "")
+    return parts.scheme == "https" or forms.is_loopback(parts.hostname or "")
 
 
 def _refused_address(failed: OSError, settings: Settings) -> str:
@@ -178,6 +191,21 @@ def refuse_the_rest(
     app.router.add_get("/readyz", readyz)
     app.router.add_route("*", "/{path:.*}", refuse)
     app[connections.BROKEN] = broken
+
+
+@asynccontextmanager
+async def health_for_operators(
+    settings: Settings, check: Mapping[str, str], problem: Mapping[str, str], retry_after_s: int
+) -> AsyncIterator[None]:
+    """Serve the admin listener of a process that does not work yet: alive and not ready."""
+    app = web.Application()
+    refuse_the_rest(app, check, problem, retry_after_s)
+    runner = connections.runner(app, drain_s=DRAIN_S)
+    try:
+        await listen_for_operators(runner, settings)
+        yield
+    finally:
+        await runner.cleanup()
 
 
 async def listen_for_operators(runner: web.AppRunner, settings: Settings) -> str | None:

@@ -7,6 +7,7 @@ names its variable and never repeats a secret. What the provider makes of its ow
 
 import difflib
 import os
+import re
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
+    EnvSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
@@ -58,6 +60,13 @@ KNOWN_ELSEWHERE = frozenset(
         "URL",
     }
 )
+
+# Added to each pod for every Service in its namespace, as HEADGATE_SERVICE_HOST for `headgate`.
+KUBERNETES_NAME = re.compile(
+    rf"{PREFIX}(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?"
+    r"|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
+)
+KUBERNETES_PORT = re.compile(rf"{PREFIX}(?:\w+_)?PORT=(?:tcp|udp|sctp)://.+")
 
 # Base64 of 32 bytes without its padding has so many characters.
 SECRET_KEY_LENGTH_MIN = 43
@@ -167,7 +176,7 @@ SecretKey = Annotated[Secret, AfterValidator(_parse_secret_key)]
 KeyText = Annotated[Secret, AfterValidator(_refuse_open_key)]
 RateForm = Annotated[Rate | None, NoDecode, BeforeValidator(forms.parse_rate)]
 Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(forms.parse_networks)]
-Admins = Annotated[frozenset[str], NoDecode, BeforeValidator(forms.parse_account_ids)]
+Admins = Annotated[frozenset[str], NoDecode, BeforeValidator(forms.parse_accounts)]
 Ports = Annotated[frozenset[int], NoDecode, BeforeValidator(forms.parse_ports)]
 
 RATES = Rates()
@@ -298,6 +307,11 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return the sources by priority: command line, environment, files, `.env`."""
+        if isinstance(env_settings, EnvSettingsSource):
+            named = env_settings.env_vars.items()
+            env_settings.env_vars = {
+                name: value for name, value in named if not _is_of_kubernetes(name.upper(), value)
+            }
         return init_settings, env_settings, SecretFiles(settings_cls), dotenv_settings
 
 
@@ -418,11 +432,21 @@ def alone(**values: str | int | bool | Path | None) -> Settings:
 
 
 def environment_of_headgate() -> dict[str, str]:
-    """Return all `HEADGATE_*` variables; those of the process override those of `.env`."""
+    """Return all `HEADGATE_*` variables; those of the process override those of `.env`.
+
+    Variables that Kubernetes adds for Services are left out.
+    """
     in_file = DotEnvSettingsSource(Settings, env_file=DOTENV).env_vars
     named = {name.upper(): value for name, value in in_file.items() if value is not None}
-    named |= {name.upper(): value for name, value in os.environ.items()}
+    here = {name.upper(): value for name, value in os.environ.items()}
+    named |= {name: value for name, value in here.items() if not _is_of_kubernetes(name, value)}
     return {name: value for name, value in named.items() if name.startswith(PREFIX)}
+
+
+def _is_of_kubernetes(name: str, value: str | None) -> bool:
+    """Return whether it is a variable that Kubernetes adds for a Service."""
+    is_port = KUBERNETES_PORT.fullmatch(f"{name}={value}")
+    return bool(is_port or KUBERNETES_NAME.fullmatch(name))
 
 
 def _refuse_unknown(environment: Mapping[str, str]) -> None:
@@ -432,17 +456,22 @@ def _refuse_unknown(environment: Mapping[str, str]) -> None:
     elsewhere = {f"{PREFIX}{name}" for name in KNOWN_ELSEWHERE}
     for name in sorted(environment):
         if name not in settings | elsewhere:
-            raise StartRefused(f"{name} is not a setting{did_you_mean(name, settings)}")
+            near = did_you_mean(name, settings, len(PREFIX))
+            raise StartRefused(f"{name} is not a setting{near}")
     for name in SECRETS:
         variable = f"{PREFIX}{name.upper()}"
         if environment.get(variable) and environment.get(f"{variable}_FILE"):
             raise StartRefused(f"{variable} and {variable}_FILE are both set. Keep one of them")
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean X?`, or what to do if no name is similar."""
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ". Unset it"
+def did_you_mean(name: str, known: Iterable[str], prefix_length: int = 0) -> str:
+    """Return `; did you mean X?`, or what to do if no name is similar.
+
+    The names have a prefix of this length in common, which makes none of them similar.
+    """
+    by_rest = {each[prefix_length:]: each for each in sorted(known)}
+    near = difflib.get_close_matches(name[prefix_length:], by_rest, n=1)
+    return f"; did you mean {by_rest[near[0]]}?" if near else ". Unset it"
 
 
 def _secret_in(variable: str, path: Path) -> str:

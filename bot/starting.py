@@ -21,6 +21,8 @@ PAUSE_MIN_S = 0.5
 PAUSE_MAX_S = 5.0
 """Bounds of the pause between two tries."""
 DRAIN_S = 0.5
+CHECK = {"database": "failed"}
+RETRY_AFTER_S = 5
 NO_DATABASE = {
     "title": "The database cannot be written",
     "code": "database_unavailable",
@@ -41,7 +43,8 @@ async def store_once_there(
         return await open_now()
     except (DatabaseAway, DatabaseUnavailable) as away:
         why = away.detail
-    async with _refusing(address) as url:
+    health = listening.health_for_operators(address.settings, CHECK, NO_DATABASE, RETRY_AFTER_S)
+    async with _refusing(address) as url, health:
         pause_s = PAUSE_MIN_S
         while True:
             log.warning("waiting_for_database", url=url, why=why, seconds=pause_s)
@@ -73,7 +76,7 @@ async def recover(runtime: Runtime) -> None:
 async def _refusing(address: Address) -> AsyncIterator[str]:
     """Listen on the service's address; `/healthz` answers ok, anything else is refused."""
     app = web.Application()
-    listening.refuse_the_rest(app, {"database": "failed"}, NO_DATABASE, retry_after_s=5)
+    listening.refuse_the_rest(app, CHECK, NO_DATABASE, RETRY_AFTER_S)
     runner = connections.runner(app, drain_s=DRAIN_S)
     try:
         yield await address.listen(runner)

@@ -9,6 +9,7 @@ import asyncio
 import os
 import platform
 import signal
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
@@ -32,12 +33,15 @@ from bot.github.provider import GitHubProvider
 from bot.github.sign_in import GitHubSignIn, OAuthClient
 from bot.keys import KeyRing, secret_key_in
 from bot.listening import Address
+from bot.oidc.issuer import fetched
 from bot.oidc.other_ci import OtherCiTokens
 from bot.program import VERSION
 from bot.settings import PREFIX, FaultBoundary, Settings, Strike
 from bot.setup import registering
 from bot.setup.first_queue import FirstQueue
-from bot.setup.sessions import Sessions
+from bot.setup.sessions import Sessions, store_address
+from bot.uploader import proxies
+from bot.uploader.proxies import Proxies, WrongProxy
 from service.accounts.api.admission import Admission
 from service.accounts.installations import TroubledHosts
 from service.clock import Clock, Ids, RandomIds, SystemClock
@@ -72,6 +76,7 @@ from service.vocabulary import RepoRef
 
 # docs/design/transactions.md 9: an open landing permit is closed before the process ends.
 STOP_WITHIN_S = 15.0
+AUTHORITIES = "SSL_CERT_FILE"
 
 log = structlog.get_logger()
 
@@ -80,13 +85,15 @@ log = structlog.get_logger()
 class World:
     """The parts that tests replace: time, ids, and the points at which a crash test strikes.
 
-    Pages of the origin `framed_by` may show ours in a frame: the demo's.
+    Pages of the origin `framed_by` may show ours in a frame: the demo's. `proxies` are those of
+    the network, for all requests that go out.
     """
 
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
     crash_points: CrashPoints = field(default_factory=NoCrashes)
     framed_by: str | None = None
+    proxies: Proxies = field(default_factory=Proxies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +106,32 @@ class Running:
 
 
 def world_of(settings: Settings) -> World:
-    """Return the system's clock and ids, with a striking crash point if a setting plans one."""
+    """Return the system's clock, ids and proxies, with a crash point that strikes if one is set.
+
+    Raises StartRefused for a proxy that is no address.
+    """
     planned = settings.fault_boundary
-    return World() if planned is None else World(crash_points=Striking(planned))
+    crash_points = NoCrashes() if planned is None else Striking(planned)
+    return World(crash_points=crash_points, proxies=_proxies_here())
+
+
+def _proxies_here() -> Proxies:
+    """Return the proxies that the environment of this process names.
+
+    Raises StartRefused for one that is no address, and for a file of certification authorities
+    that cannot be read, which TLS libraries pass over in silence.
+    """
+    found = proxies.in_environment(os.environ)
+    try:
+        found.check()
+        if authorities := os.environ.get(AUTHORITIES):
+            ssl.create_default_context(cafile=authorities)
+    except WrongProxy as wrong:
+        raise StartRefused(f"{wrong}. Name the proxy as http://HOST:PORT") from wrong
+    except OSError as failed:
+        why = "it has no certificate" if isinstance(failed, ssl.SSLError) else failed.strerror
+        raise StartRefused(f"{AUTHORITIES}: {authorities} cannot be read ({why})") from failed
+    return found
 
 
 @asynccontextmanager
@@ -113,7 +143,7 @@ async def open_runtime(
     Takes the database's lock and migrates it, or with `migrate` false refuses one that is
     behind. Closes the address at the end. Raises StartRefused naming the setting that prevents it.
     """
-    options = _github_options_of(settings)
+    options = _github_options_of(settings, world.proxies)
     keys = key_ring(settings)
     async with AsyncExitStack() as stack:
         stack.callback(address.close)
@@ -125,7 +155,7 @@ async def open_runtime(
         provider = GitHubProvider(options, world.clock, meter, parsers := Parsers())
         stack.push_async_callback(provider.close)
         translators = {options.host: provider.signals_of}
-        sender = _opened_sender(stack, settings)
+        sender = _opened_sender(stack, settings, world.proxies)
         job_tokens = _job_tokens_of(settings, options, world.clock)
         parts = Parts(store, keys, {options.host: provider}, translators, sender, meter, job_tokens)
         signing_in = sign_in_of(settings, options, world.clock)
@@ -141,12 +171,12 @@ async def open_administration(settings: Settings) -> AsyncIterator[Runtime]:
 
     It has no provider, and migrates only if no service runs. Raises StartRefused.
     """
-    world = World()
+    world = World(proxies=_proxies_here())
     keys = key_ring(settings)
     async with AsyncExitStack() as stack:
         how = StoreOptions(pool=1, alone=False)
         store = await _opened_store(stack, settings, world, how)
-        sender = _opened_sender(stack, settings)
+        sender = _opened_sender(stack, settings, world.proxies)
         yield _assembled(settings, world, Parts(store, keys, {}, {}, sender))
 
 
@@ -182,7 +212,9 @@ async def running(
         try:
             url = await own.listen(runner)
             admin = await listening.listen_for_operators(operators, settings)
-            log.info("listening", url=url, admin=admin)
+            store_address(settings, url)
+            sign_in = runtime.options.dashboard_auth.value
+            log.info("listening", url=url, admin=admin, sign_in=sign_in)
             await starting.recover(runtime)
             readiness.mark("recovery", "ok")
             workers = Workers(runtime, is_working=settings.workers)
@@ -218,7 +250,9 @@ async def serve(settings: Settings, *, migrate: bool = True) -> None:
             sessions = Sessions(settings, world.clock)
             key_ring(settings)
             with closing(Address(settings)) as own:
-                whole = await registering.registered(settings, sessions, world.clock, own)
+                whole = await registering.registered(
+                    settings, sessions, world.clock, own, world.proxies
+                )
                 async with running(whole, world, migrate=migrate, sessions=sessions, address=own):
                     started.set()
                     await told.wait()
@@ -251,7 +285,7 @@ async def back_up(settings: Settings, copy: Path) -> None:
 
 def live_client(settings: Settings, repo: RepoRef, clock: Clock) -> RepositoryClient:
     """Return a client of its own for one repository, with the App's key; its user closes it."""
-    github = GitHubClient(_github_options_of(settings), clock)
+    github = GitHubClient(_github_options_of(settings, _proxies_here()), clock)
     return RepositoryClient(github, repo, Priority.BUILD)
 
 
@@ -350,7 +384,8 @@ def _job_tokens_of(settings: Settings, options: GitHubOptions, clock: Clock) -> 
     if audience is None:
         return None
     issuer = settings.oidc_issuer or oidc.issuer_of(options)
-    return OidcTokens(options.host, issuer, audience, clock)
+    fetch = partial(fetched, proxy=options.proxies.of(issuer))
+    return OidcTokens(options.host, issuer, audience, clock, fetch)
 
 
 def sign_in_of(settings: Settings, options: GitHubOptions, clock: Clock) -> GitHubSignIn | None:
@@ -385,9 +420,10 @@ async def _opened_store(
     return store
 
 
-def _opened_sender(stack: AsyncExitStack, settings: Settings) -> HttpSender:
+def _opened_sender(stack: AsyncExitStack, settings: Settings, proxies: Proxies) -> HttpSender:
     """Return the sender of notifications; the stack closes it."""
-    sender = HttpSender(Rules(settings.webhook_ports, settings.webhook_allow_networks))
+    rules = Rules(settings.webhook_ports, settings.webhook_allow_networks)
+    sender = HttpSender(rules, proxy_of=proxies.of)
     stack.callback(sender.close)
     return sender
 
@@ -423,7 +459,7 @@ def key_ring(settings: Settings) -> KeyRing:
     return KeyRing(present or secret_key_in(settings.data_dir), previous)
 
 
-def _github_options_of(settings: Settings) -> GitHubOptions:
+def _github_options_of(settings: Settings, proxies: Proxies) -> GitHubOptions:
     """Return the App's credentials. Raises StartRefused naming the missing or wrong setting."""
     if settings.github_app_id is None:
         raise StartRefused(
@@ -453,7 +489,9 @@ def _github_options_of(settings: Settings) -> GitHubOptions:
             settings.data_dir.absolute() / "mirrors",
             settings.mirrors_max_gb << 30,
             os.environ,
+            proxies,
         ),
+        proxies=proxies,
     )
 
 

@@ -225,7 +225,8 @@ class Options:
     `public_url` without a trailing slash, None: no links. `X-Forwarded-For` counts from
     `trusted_proxies` alone. `fingerprint` stands for the settings that all instances share.
     `main_host` is the one that addresses of pages leave out, None: they leave out every one.
-    `admins` are the provider's numeric ids of people who may administer every organization.
+    `admins` are people who may administer every organization: the provider's numeric ids, and
+    logins in lower case.
     Pages of the origin `framed_by` may show ours in a frame; no setting sets it.
     `security_contact` is an address for reports of weaknesses of this deployment.
     """

@@ -5,6 +5,7 @@ command starts fast; a test holds what such a command may import.
 """
 
 import functools
+import os
 import sys
 from typing import Annotated
 
@@ -106,6 +107,7 @@ def run(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code; an error is one line on stderr."""
     try:
         result = command_tree()(arguments, prog_name="headgate", standalone_mode=False)
+        sys.stdout.flush()
     except Failed as failed:
         return report(failed.code, sentence(failed.what, failed.todo))
     except ServiceError as failed:
@@ -119,11 +121,22 @@ def run(arguments: list[str] | None = None) -> int:
         return report(misused.exit_code, sentence(what, f"See `{command} --help`"))
     except (Abort, KeyboardInterrupt):
         return report(Exit.INTERRUPTED, sentence("interrupted"))
+    except SystemExit as ended:
+        # The library ends the process for a broken pipe, with the code of "not merged".
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        return _broken_pipe()
     except BrokenPipeError:
         # The reader of our output has closed it (`headgate … | head`).
-        sys.stderr.close()
-        return Exit.FALSE
+        return _broken_pipe()
     return result if isinstance(result, int) else Exit.DONE
+
+
+def _broken_pipe() -> int:
+    """Return the code of a process that SIGPIPE ends, and write nothing more."""
+    # What is left in the buffer would be written at the end of the process, and fail again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.BROKEN_PIPE
 
 
 def report(code: int, text: str) -> int:

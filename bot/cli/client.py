@@ -148,6 +148,8 @@ def advice(failed: RequestFailed) -> str:
     """Return what to do about a service that cannot be used."""
     if failed.wait_s > transport.PAUSE_MAX_S:
         return "Try again later"
+    if failed.code == transport.TLS:
+        return "Give its address with --url or HEADGATE_URL"
     if failed.code == NOT_HEADGATE:
         return "Is it Headgate? Give its address with --url or HEADGATE_URL"
     return "Start `headgate serve` there, or give another --url"

@@ -14,6 +14,9 @@ from service.vocabulary import RepoRef
 app = typer.Typer()
 
 POLL_S = 3.0
+DRY_TEST = "--dry-test"
+"""The advice of a finding that a dry test has followed."""
+
 GROUPS = {"error": "Errors", "warning": "Warnings", "note": "Notes", "ok": "In order"}
 
 Name = Annotated[str | None, typer.Argument(metavar="[OWNER/REPO]", help="The repository.")]
@@ -73,7 +76,8 @@ def doctor(
         place = place._replace(branch=str(examined["branch"]))
         if dry_test or live:
             spinner.show(f"dry test: waiting up to {minutes} min for required checks")
-            findings = tried(place, minutes) + findings
+            others = [one for one in findings if DRY_TEST not in str(one["mend"])]
+            findings = tried(place, minutes) + others
         if live:
             spinner.show("trying GitHub itself")
             findings = confirmed(ref, str(place.branch)) + findings

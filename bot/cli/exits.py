@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit codes of the program; scripts rely on them."""
+    """Exit codes of the program; scripts rely on them. From 128 on, those that shells know."""
 
     DONE = 0
     FALSE = 1
@@ -16,6 +16,7 @@ class Exit(IntEnum):
     TIMEOUT = 7
     START_REFUSED = 8
     INTERRUPTED = 130
+    BROKEN_PIPE = 141
 
 
 class Failed(Exception):

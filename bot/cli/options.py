@@ -13,6 +13,15 @@ from bot.cli import destination, output
 from bot.cli.exits import Exit, Failed
 from service.testhealth.reports.results import Format
 
+
+def _completed_setting(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the settings and values that a shell may complete `--set` to."""
+    from bot.cli import queue_settings
+
+    is_of_tests = context.command_path.split()[-2:] == ["tests", "settings"]
+    return queue_settings.completed(incomplete, is_of_tests=is_of_tests)
+
+
 Url = Annotated[
     str | None,
     typer.Option("--url", help="Address of the service. Default: HEADGATE_URL, else this machine."),
@@ -54,7 +63,12 @@ ReportFormat = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A setting and its value; repeatable."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A setting and its value; repeatable.",
+        autocompletion=_completed_setting,
+    ),
 ]
 DatabaseUrl = Annotated[
     str | None,

@@ -4,12 +4,13 @@ The answer goes to stdout, everything else to stderr. Text of other people (titl
 reasons) is printed without control characters, which a terminal would obey.
 """
 
+import os
 import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import orjson
 
@@ -144,7 +145,11 @@ def render(content: object) -> None:
     from rich.console import Console
 
     width = None if sys.stdout.isatty() else WIDTH_OFF_TERMINAL
-    console = Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False)
+    # Not bold either: logs keep what a terminal would show.
+    colors: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    console = Console(
+        file=sys.stdout, width=width, highlight=False, soft_wrap=False, color_system=colors
+    )
     with console.capture() as captured:
         console.print(content)
     for row in captured.get().splitlines():

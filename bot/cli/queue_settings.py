@@ -4,6 +4,7 @@ import difflib
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from enum import Enum
 
 import orjson
 from pydantic.alias_generators import to_camel
@@ -45,6 +46,27 @@ def parse(texts: Sequence[str] | None) -> Json:
     known = {to_camel(name): (to_camel(name), kind) for name, kind in kinds.items()}
     known |= {name: (to_camel(name), kind) for name, kind in kinds.items()}
     return parse_pairs(texts or (), known, "queue", "headgate queue show --all-settings")
+
+
+def completed(begun: str, *, is_of_tests: bool) -> list[str]:
+    """Return the `KEY=`, or the `KEY=VALUE` of a closed list, that begin as this text."""
+    from service.testhealth.settings import TestSettings
+
+    kinds = typing.get_type_hints(TestSettings if is_of_tests else QueueConfig)
+    spelled = kinds if is_of_tests else {**kinds, **{to_camel(each): kinds[each] for each in kinds}}
+    key, equals, value = begun.partition("=")
+    if not equals:
+        return sorted(f"{name}=" for name in spelled if name.startswith(begun))
+    words = sorted(_words_of(spelled.get(key)))
+    return [f"{key}={word}" for word in words if word.startswith(value)]
+
+
+def _words_of(kind: object) -> list[str]:
+    """Return the values of a closed list; empty for other kinds."""
+    if kind is bool:
+        return ["false", "true"]
+    is_enum = isinstance(kind, type) and issubclass(kind, Enum)
+    return [str(each.value) for each in kind] if is_enum else []  # type: ignore[attr-defined]
 
 
 def parse_pairs(

@@ -16,7 +16,7 @@ from bot.cli.administration import administer
 from bot.cli.client import Refusal
 from bot.cli.exits import Exit, Failed
 from bot.cli.progress import ReplayDisplay
-from service.errors import Malformed
+from service.errors import Malformed, NotFound
 from service.http.models import common
 from service.mergequeue.api.models.queues import UpdateQueue
 from service.mergequeue.engine.config import (
@@ -108,16 +108,22 @@ def parse_changes(texts: Sequence[str] | None) -> dict[str, ConfigValue]:
 def queue_history(text: str, since: str, database_url: str | None, data_dir: Path | None) -> Source:
     """Return a queue's own history and settings. Raises Failed(USAGE), NotFound."""
     name, at, branch = text.partition("@")
-    repo = destination.parse_repository(name)
-    if repo is None or not at or not branch:
-        raise Failed(Exit.USAGE, f"{text!r} is not a queue", "Write HOST/OWNER/NAME@BRANCH")
+    if destination.parse_repository(name) is None or not at or not branch:
+        raise Failed(Exit.USAGE, f"{text!r} is not a queue", "Write [HOST/]OWNER/NAME@BRANCH")
     span = timedelta(seconds=min(options.seconds(since), SPAN_MAX_S))
 
-    async def read_history(runtime: Runtime, _host: str) -> Recorded:
-        return await simulations.recorded(runtime, repo, branch, span)
+    async def read_history(runtime: Runtime, host: str) -> Recorded:
+        repo = destination.parse_repository(name, host) or RepoRef(host, "", "")
+        try:
+            return await simulations.recorded(runtime, repo, branch, span)
+        except NotFound as missing:
+            if missing.code == "repository_not_found" and repo.host != host:
+                todo = f"Leave the host out for {host}, the host of this deployment"
+                raise Failed(Exit.NOT_FOUND, missing.detail, todo) from None
+            raise
 
     recorded = administer(read_history, database_url, data_dir)
-    name = f"{repo.slug}@{branch}, the last {times.duration(span)}"
+    name = f"{name}@{branch}, the last {times.duration(span)}"
     return Source(name, (recorded.history,), recorded.config)
 
 

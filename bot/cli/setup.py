@@ -25,7 +25,14 @@ def setup_url(data_dir: options.DataDir = None, as_json: options.AsJson = False)
             "`headgate serve`, on its machine."
         )
     token = sessions.new_link(chosen, SystemClock().now())
-    link = sessions.link_of(chosen.public_url or f"http://{chosen.host}:{chosen.port}", token)
+    root = sessions.stored_address(chosen.data_dir) or chosen.public_url
+    if root is None:
+        root = f"http://{chosen.host}:{chosen.port}"
+        output.log(
+            "no service of this data directory has stored its address, so the host and port are "
+            "those of the settings here"
+        )
+    link = sessions.link_of(root, token)
     if as_json:
         output.print_json({"url": link})
     else:

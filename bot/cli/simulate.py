@@ -16,7 +16,7 @@ def simulate(
     settings: options.Set = None,
     queue: Annotated[
         str | None,
-        typer.Option("--queue", metavar="HOST/OWNER/NAME@BRANCH", help="Replay its own history."),
+        typer.Option("--queue", metavar="[HOST/]OWNER/NAME@BRANCH", help="Replay its own history."),
     ] = None,
     since: Annotated[str, typer.Option("--since", help="How far back, as 30d.")] = "30d",
     csv_file: Annotated[
@@ -32,7 +32,7 @@ def simulate(
     """Compare a queue's settings with changed ones over the same pull requests."""
     given = [each for each in (queue, csv_file, seed) if each is not None]
     if len(given) != 1:
-        todo = "Give one of --queue HOST/OWNER/NAME@BRANCH, --csv FILE, --seed N"
+        todo = "Give one of --queue OWNER/NAME@BRANCH, --csv FILE, --seed N"
         raise Failed(Exit.USAGE, "it is not clear what to replay", todo)
     from bot.cli import replays
 

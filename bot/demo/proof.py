@@ -34,7 +34,7 @@ class Landing:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The reports about a target branch: landings in order, failed heads by number.
+    """The reports about a target branch: landings in order, heads that left it by number.
 
     `start` is its tip before the first landing; `by_hand` are commits that people pushed.
     """
@@ -74,7 +74,7 @@ def prove(bare: Path, branches: Sequence[Branch]) -> tuple[Proof, ...]:
         proof("repository is sound", [("repository", partial(sound, bare))]),
         proof("history is what was reported", each(history)),
         proof("what landed is what was tested", each(trees)),
-        proof("nothing of a failed pull request is reachable", each(_unreachable)),
+        proof("nothing of a pull request that left is reachable", each(_unreachable)),
         proof("the tests pass on each branch", each(_tests_pass)),
         proof("no test branch is left", [("repository", partial(_no_branch_left, bare))]),
     )
@@ -146,7 +146,7 @@ def change(bare: Path, commit: str) -> str:
 
 
 def _unreachable(bare: Path, branch: Branch) -> str:
-    """Neither the head nor a changed file of a failed pull request is in the branch."""
+    """Neither the head nor a changed file of a failed or removed pull request is in the branch."""
     for number, head in branch.failed.items():
         if head not in git(bare, "rev-list", head, f"^{branch.ref}").split():
             raise NotProved(f"the head of #{number} is in it")
@@ -155,7 +155,7 @@ def _unreachable(bare: Path, branch: Branch) -> str:
             blob = line.split()[3]
             if set(blob) != {"0"} and git(bare, "log", "--find-object", blob, branch.ref):
                 raise NotProved(f"{blob[:12]} of #{number} is in it")
-    return f"failed: {named(branch.failed)}"
+    return f"left without landing: {named(branch.failed)}"
 
 
 def _tests_pass(bare: Path, branch: Branch) -> str:

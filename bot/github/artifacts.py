@@ -2,7 +2,7 @@
 
 The address comes from GitHub's own answer and is valid for a minute. A download is one request
 without redirects, bounded in bytes and time. The public hosts may only name public addresses; an
-Enterprise Server stores its archives in its own network.
+Enterprise Server stores its archives in its own network. A proxy resolves the name itself.
 """
 
 import asyncio
@@ -37,17 +37,21 @@ UNSAFE = NoArchive("GitHub keeps it at an address that is not called.")
 
 
 class PublicOnly(AbstractResolver):
-    """Resolves names; refuses a name when one of its addresses is not public."""
+    """Resolves names; refuses a name when one of its addresses is not public.
 
-    def __init__(self, finder: AbstractResolver) -> None:
+    `proxy` is the name of the deployment's own proxy, which may have any address.
+    """
+
+    def __init__(self, finder: AbstractResolver, proxy: str | None = None) -> None:
         self._finder = finder
+        self._proxy = proxy
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """Return the addresses of a name. Raises OSError."""
         found = await self._finder.resolve(host, port, family)
-        if not all(is_public(each["host"]) for each in found):
+        if host != self._proxy and not all(is_public(each["host"]) for each in found):
             raise OSError(f"{host} has an address that is not public")
         return found
 
@@ -68,7 +72,9 @@ class Artifacts:
         self._agent = options.user_agent
         self._scheme = urlsplit(options.addresses.api).scheme
         self._is_public = is_run_by_github(options)
-        resolver = PublicOnly(ThreadedResolver()) if self._is_public else None
+        self._proxies = options.proxies
+        proxy = urlsplit(options.proxies.of(options.addresses.api) or "").hostname
+        resolver = PublicOnly(ThreadedResolver(), proxy) if self._is_public else None
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(resolver=resolver, force_close=True),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -114,6 +120,7 @@ class Artifacts:
             headers={"user-agent": self._agent, "accept-encoding": "identity"},
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=DOWNLOAD_S, sock_connect=CONNECT_S),
+            proxy=self._proxies.of(url),
         )
         try:
             async with request as response:

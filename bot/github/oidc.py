@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from bot.github.options import CLOUD_SUFFIX, PUBLIC_HOST, GitHubOptions
 from bot.github.outcomes import CI_TRIGGERS
 from bot.github.reading import Fields, Unreadable
-from bot.oidc.issuer import Issuer, refused
+from bot.oidc.issuer import Fetch, Issuer, fetched, refused
 from service.clock import Clock
 from service.provider.ci import CiTrigger, ProvedJob
 from service.vocabulary import Sha
@@ -47,9 +47,11 @@ def key_addresses_of(issuer: str) -> tuple[str, ...]:
 class OidcTokens:
     """Verifies tokens of one issuer for one audience; see `service.runtime.JobTokens`."""
 
-    def __init__(self, host: str, issuer: str, audience: str, clock: Clock) -> None:
+    def __init__(
+        self, host: str, issuer: str, audience: str, clock: Clock, fetch: Fetch = fetched
+    ) -> None:
         self.host = host
-        self._issuer = Issuer(issuer, audience, clock, key_addresses_of(issuer))
+        self._issuer = Issuer(issuer, audience, clock, key_addresses_of(issuer), fetch)
 
     async def job_of(self, token: str) -> ProvedJob:
         """Return the job that a token proves. Raises Unauthenticated, Unavailable without keys."""

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from bot import forms
+from bot.uploader.proxies import Proxies
 from service.errors import StartRefused
 from service.provider.errors import Gone, GoneKind
 from service.vocabulary import RepoRef
@@ -75,13 +76,14 @@ class MirrorOptions:
     """The options of mirrors: whether git builds test branches, and where its mirrors are.
 
     `bytes_max` is the limit of all mirrors together; `environment` is that of the process, of
-    which git inherits the search path and the proxy.
+    which git gets the search path and the certification authorities; `proxies` lead to the host.
     """
 
     method: BuildMethod
     folder: Path
     bytes_max: int
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    proxies: Proxies = field(default_factory=Proxies, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ class GitHubOptions:
     `slug` is the App's name in addresses (`headgate` of `headgate[bot]`); None: asked when it
     is needed. `write_spacing_ms` None: the host's default. `limits`: whether the host limits
     all callers, None: by its name. `mirrors` None: the REST API builds every test branch.
+    `proxies` lead to it, if the network has some.
     """
 
     host: str
@@ -104,6 +107,7 @@ class GitHubOptions:
     limits: bool | None = None
     mirrors: MirrorOptions | None = None
     api_version: str = API_VERSIONS[0]
+    proxies: Proxies = field(default_factory=Proxies, repr=False)
 
 
 def addresses_of(host: str, url: str | None = None) -> Addresses:

@@ -87,7 +87,13 @@ class GitHubSignIn:
         }
         url = f"{self._options.addresses.web}/login/oauth/access_token"
         headers = {"Accept": "application/json", "User-Agent": self._options.user_agent}
-        sent = session.post(url, data=form, headers=headers, allow_redirects=False)
+        sent = session.post(
+            url,
+            data=form,
+            headers=headers,
+            allow_redirects=False,
+            proxy=self._options.proxies.of(url),
+        )
         answer = await _read(sent)
         error = answer.words("error")
         if error == CODE_REFUSED:
@@ -102,7 +108,8 @@ class GitHubSignIn:
         headers["accept"] = "application/vnd.github+json"
         headers["x-github-api-version"] = self._options.api_version
         url = f"{self._options.addresses.api}/user"
-        user = await _read(session.get(url, headers=headers, allow_redirects=False))
+        proxy = self._options.proxies.of(url)
+        user = await _read(session.get(url, headers=headers, allow_redirects=False, proxy=proxy))
         return Actor(ActorKind.PERSON, user.text("login"), user.id("id"), Channel.DASHBOARD)
 
     @property

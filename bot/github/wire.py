@@ -104,6 +104,7 @@ class Wire:
         self._agent = options.user_agent
         self._api_version = options.api_version
         self._root = options.addresses.api + "/"
+        self._proxies = options.proxies
         self._room = asyncio.Semaphore(REQUESTS_MAX)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
@@ -159,6 +160,7 @@ class Wire:
             data=body,
             allow_redirects=False,
             timeout=timeout,
+            proxy=self._proxies.of(exchange.url),
         )
         try:
             async with self._room, request as response:
@@ -189,10 +191,26 @@ async def _once(
     """
     try:
         return await handler(request)
+    except aiohttp.ClientHttpProxyError as failure:
+        why = f"the outbound proxy answered {failure.status}"
+        raise Broken(f"cannot connect: {why}", sent=False) from failure
     except aiohttp.ClientConnectorError as failure:
-        raise Broken(f"cannot connect: {failure.strerror}", sent=False) from failure
+        raise Broken(f"cannot connect: {why_not_connected(failure)}", sent=False) from failure
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as failure:
         raise Broken(f"no answer: {type(failure).__name__}", sent=True) from failure
+
+
+def why_not_connected(failure: aiohttp.ClientConnectorError) -> str:
+    """Return the reason, without an address; a proxy's could have a password."""
+    why = failure.strerror
+    if isinstance(failure, aiohttp.ClientConnectorCertificateError):
+        found = failure.certificate_error
+        why = getattr(found, "verify_message", "") or type(found).__name__
+        why = f"its certificate is not trusted ({why})"
+    elif isinstance(failure, aiohttp.ClientSSLError):
+        why = "TLS failed"
+    is_proxy = isinstance(failure, aiohttp.ClientProxyConnectionError)
+    return f"the outbound proxy: {why}" if is_proxy else str(why)
 
 
 def _answer_of(status: int, headers: Mapping[str, str], raw: bytes) -> Answer:

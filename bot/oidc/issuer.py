@@ -36,12 +36,12 @@ Raises aiohttp.ClientError, TimeoutError and ValueError.
 """
 
 
-async def fetched(address: str) -> tuple[int, bytes]:
+async def fetched(address: str, proxy: str | None = None) -> tuple[int, bytes]:
     """Return what an address answers that the operator or GitHub has named; see `Fetch`."""
     timeout = aiohttp.ClientTimeout(total=FETCH_S)
     async with (
         aiohttp.ClientSession(timeout=timeout) as session,
-        session.get(address, allow_redirects=False) as answer,
+        session.get(address, allow_redirects=False, proxy=proxy) as answer,
     ):
         return answer.status, await _bounded(answer) if answer.status == 200 else b""
 

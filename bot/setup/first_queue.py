@@ -13,9 +13,11 @@ from bot.setup import entering, pages, sessions
 from bot.setup.entering import Entering
 from bot.setup.pages import FOREIGN_FORM, NO_SESSION, Pages
 from bot.setup.sessions import Session, Sessions
-from service.accounts import installations, page_addresses
+from service.accounts import administrators, installations, page_addresses
+from service.accounts import sessions as people
 from service.accounts.installations import TroubledHosts
 from service.accounts.tenants import RepositoryRecord
+from service.dashboard import readers
 from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
 from service.http import errors
 from service.http.health import Readiness
@@ -31,6 +33,7 @@ from service.runtime import Runtime
 from service.vocabulary import Actor, ActorKind, Channel, MergeMethod
 
 PATH = "/setup/queues"
+ADMINISTRATOR = "/setup/administrator"
 SHOWN_MAX = 20
 """Repositories on a page: each costs a few calls to GitHub."""
 STARTING = ("Headgate is starting", "This page reloads until Headgate has started.")
@@ -71,6 +74,18 @@ class Created:
     pulls: str
 
 
+@dataclass(frozen=True, slots=True)
+class Administrator:
+    """The account that may become an administrator; `person` None: they have not signed in.
+
+    `provider` is where they sign in, as people call it.
+    """
+
+    provider: str
+    person: Actor | None = None
+    is_named: bool = False
+
+
 class FirstQueue:
     """The pages `/setup` of a service that runs."""
 
@@ -92,6 +107,7 @@ class FirstQueue:
             web.post(entering.PATH, self._entering.enter),
             web.get(PATH, partial(self._with_session, self.show), allow_head=False),
             web.post(PATH, partial(self._with_session, self.create)),
+            web.post(ADMINISTRATOR, partial(self._with_session, self.make_administrator)),
         ]
 
     async def _with_session(self, show: Show, request: web.Request) -> web.Response:
@@ -113,9 +129,43 @@ class FirstQueue:
 
     async def show(self, request: web.Request, session: Session) -> web.Response:
         """Show the repositories, each with what a queue would find."""
-        text = request.query.get("page", "1")
-        number = int(text) if text.isdecimal() and len(text) < 6 else 1
-        return await self._list(session, max(1, number))
+        return await self._list(request, session)
+
+    async def make_administrator(self, request: web.Request, session: Session) -> web.Response:
+        """Make the person an administrator who has signed in in this browser.
+
+        The set-up link proves an operator, the sign-in proves which account they have.
+        """
+        form = await pages.fields_of(request)
+        if not sessions.is_own_form(request, session, form.get("csrf", ""), self._settings):
+            return self._pages.refused(403, FOREIGN_FORM)
+        person = await self._person(request)
+        if person is not None and person.id == form.get("person") and self._may_name:
+            host = self._runtime.sign_in.host if self._runtime.sign_in else ""
+            await administrators.add(self._runtime, host, person, OPERATOR)
+            log.info("administrator_named", login=person.login, id=person.id)
+        return self._pages.redirect(PATH)
+
+    @property
+    def _may_name(self) -> bool:
+        """Return whether people sign in at the provider and no setting names administrators."""
+        return self._runtime.sign_in is not None and not self._runtime.options.admins
+
+    async def _person(self, request: web.Request) -> Actor | None:
+        """Return the person who has signed in in this browser."""
+        cookie = request.cookies.get(readers.cookie_name(self._runtime), "")
+        return await people.person_of(self._runtime, cookie)
+
+    async def _administrator(self, request: web.Request) -> Administrator | None:
+        """Return what the page says of administrators; None if it cannot name them."""
+        sign_in = self._runtime.sign_in
+        if sign_in is None or not self._may_name:
+            return None
+        person = await self._person(request)
+        if person is None:
+            return Administrator(sign_in.name)
+        known = await administrators.is_administrator(self._runtime, sign_in.host, person)
+        return Administrator(sign_in.name, person, is_named=known)
 
     async def create(self, request: web.Request, session: Session) -> web.Response:
         """Create the queue of a branch with the same settings as the first `/merge` does."""
@@ -129,16 +179,16 @@ class FirstQueue:
             raise
         except ServiceError as error:
             status = errors.problem_of(error, self._runtime.clock.now()).status
-            return await self._list(session, 1, error=error.detail, status=status)
+            return await self._list(request, session, error=error.detail, status=status)
         except ProviderError as error:
-            return await self._list(session, 1, error=error.message, status=502)
+            return await self._list(request, session, error=error.message, status=502)
         log.info("first_queue_created", repo=view.queue.repo.slug, branch=view.queue.branch)
         now = self._runtime.clock.now()
         told = [holds.message(one, view.queue.branch, now) for one in view.holds]
         ref, options = view.queue.repo, self._runtime.options
         page = page_addresses.of_queue(options, ref, view.queue.branch)
         created = Created(view, told, page, f"{repository.url}/pulls")
-        return await self._list(session, 1, created=created)
+        return await self._list(request, session, created=created)
 
     async def _create(self, number: str, branch: str) -> tuple[RepositoryRecord, QueueView]:
         known = await self._known()
@@ -172,13 +222,15 @@ class FirstQueue:
 
     async def _list(
         self,
+        request: web.Request,
         session: Session,
-        number: int,
         *,
         created: Created | None = None,
         error: str = "",
         status: int = 200,
     ) -> web.Response:
+        text = request.query.get("page", "1")
+        number = max(1, int(text)) if text.isdecimal() and len(text) < 6 else 1
         known = await self._known()
         start = (number - 1) * SHOWN_MAX
         rows = await asyncio.gather(*map(self._row, known[start : start + SHOWN_MAX]))
@@ -195,6 +247,9 @@ class FirstQueue:
             error=error or "; ".join(troubled),
             csrf=session.csrf,
             install_url=session.install_url,
+            administrator=await self._administrator(request),
+            sign_in=f"/login?next={PATH}",
+            names=ADMINISTRATOR,
         )
 
     async def _row(self, repository: RepositoryRecord) -> Row:

@@ -24,9 +24,11 @@ from bot.setup.entering import Entering
 from bot.setup.manifest import Choices, WrongChoice
 from bot.setup.pages import FOREIGN_FORM, NO_SESSION, Pages
 from bot.setup.sessions import Session, Sessions
+from bot.uploader.proxies import Proxies
 from service.clock import Clock
 from service.http import connections, documents
 
+DIRECT = Proxies()
 DRAIN_S = 2.0
 FORM_BYTES_MAX = 64 * 1024
 
@@ -40,6 +42,8 @@ WRONG_STATE = (
     "It was used, is older than an hour, or was started elsewhere. Start again at /setup.",
 )
 
+CHECK = {"setup": "running"}
+RETRY_AFTER_S = 30
 NOT_SET_UP = {
     "title": "Headgate is not set up",
     "code": "setup_required",
@@ -51,7 +55,11 @@ log = structlog.get_logger()
 
 
 async def registered(
-    settings: Settings, open_sessions: Sessions, clock: Clock, address: Address
+    settings: Settings,
+    open_sessions: Sessions,
+    clock: Clock,
+    address: Address,
+    proxies: Proxies = DIRECT,
 ) -> Settings:
     """Return the settings with the App's credentials; without them, wait for the registration.
 
@@ -62,18 +70,21 @@ async def registered(
     if settings.has_app:
         return settings
     token = sessions.new_link(settings, clock.now())
-    registering = Registering(settings, open_sessions, clock)
+    registering = Registering(settings, open_sessions, clock, proxies)
     runner = connections.runner(registering.application(), drain_s=DRAIN_S)
+    health = listening.health_for_operators(settings, CHECK, NOT_SET_UP, RETRY_AFTER_S)
     try:
         url = await address.listen(runner)
-        log.info("setup_required", url=url)
-        link = sessions.link_of(settings.public_url or url, token)
-        sys.stdout.write(
-            "Headgate has no GitHub App yet. To register one, open this address within an hour; it "
-            f"works once:\n\n  {link}\n\n"
-        )
-        sys.stdout.flush()
-        await registering.done.wait()
+        sessions.store_address(settings, url)
+        async with health:
+            log.info("setup_required", url=url)
+            link = sessions.link_of(settings.public_url or url, token)
+            sys.stdout.write(
+                "Headgate has no GitHub App yet. To register one, open this address within an "
+                f"hour; it works once:\n\n  {link}\n\n"
+            )
+            sys.stdout.flush()
+            await registering.done.wait()
     finally:
         await runner.cleanup()
     log.info("app_registered", file=str(settings.app_file))
@@ -83,11 +94,18 @@ async def registered(
 class Registering:
     """The pages that register the App; `done` is set when its credentials are stored."""
 
-    def __init__(self, settings: Settings, open_sessions: Sessions, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        open_sessions: Sessions,
+        clock: Clock,
+        proxies: Proxies = DIRECT,
+    ) -> None:
         self.done = asyncio.Event()
         self._settings = settings
         self._sessions = open_sessions
         self._clock = clock
+        self._proxies = proxies
         self._pages = Pages(settings)
         self._entering = Entering(settings, open_sessions, "/setup")
 
@@ -104,7 +122,7 @@ class Registering:
                 web.get(documents.address(pages.STYLE), pages.style),
             ]
         )
-        listening.refuse_the_rest(app, {"setup": "running"}, NOT_SET_UP, retry_after_s=30)
+        listening.refuse_the_rest(app, CHECK, NOT_SET_UP, RETRY_AFTER_S)
         return app
 
     async def home(self, _request: web.Request) -> web.Response:
@@ -199,6 +217,7 @@ class Registering:
             private_keys=(),
             webhook_secrets=(),
             user_agent=f"headgate/{VERSION}",
+            proxies=self._proxies,
         )
 
 

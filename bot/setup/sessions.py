@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import structlog
 from aiohttp import web
 
 from bot.settings import Settings
@@ -23,6 +24,7 @@ from service.errors import StartRefused
 
 TOKEN_BYTES = 32
 LINK_FILE = "setup-link.json"
+ADDRESS_FILE = "address.json"
 LINK_LIFETIME = timedelta(minutes=60)
 SESSION_LIFETIME = timedelta(hours=2)
 SESSIONS_MAX = 20
@@ -30,6 +32,8 @@ STATE_LIFETIME = timedelta(hours=1)
 """GitHub gives an hour from the manifest to the exchange of its code."""
 STATES_MAX = 20
 COOKIE = "headgate-setup"
+
+log = structlog.get_logger()
 
 
 def new_link(settings: Settings, now: datetime) -> str:
@@ -53,6 +57,26 @@ def new_link(settings: Settings, now: datetime) -> str:
             "directory that can be"
         ) from failed
     return token
+
+
+def store_address(settings: Settings, url: str) -> None:
+    """Store where this service is reached, for `headgate setup-url`; `url` is where it listens."""
+    path = settings.data_dir / ADDRESS_FILE
+    draft = path.with_name(f"{ADDRESS_FILE}.{os.getpid()}")
+    try:
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft.write_text(json.dumps({"url": settings.public_url or url}), "utf-8")
+        draft.replace(path)
+    except OSError as failed:
+        log.info("address_not_stored", file=str(path), why=failed.strerror)
+
+
+def stored_address(data_dir: Path) -> str | None:
+    """Return where the last service of this directory is reached; None if it is not known."""
+    try:
+        return str(json.loads((data_dir / ADDRESS_FILE).read_text("utf-8"))["url"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def link_of(root: str, token: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import ssl
 import threading
 import time
 import urllib.request
@@ -14,6 +16,8 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from bot.uploader import proxies
 
 Json = dict[str, object]
 
@@ -26,6 +30,8 @@ CHUNK_BYTES = 65_536
 RESPONSE_BYTES_MAX = 16 * 1024 * 1024
 ERROR_TEXT_BYTES_MAX = 4_000
 REASON_MAX = 200
+NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL")
+TLS = "tls"
 TOO_LARGE = "body_too_large"
 
 
@@ -220,6 +226,8 @@ def _open_once(
             return Response(response.status, response.headers, body, is_whole)
     except (OSError, http.client.HTTPException) as failed:
         cause = getattr(failed, "reason", failed)
+        if isinstance(cause, ssl.SSLError):
+            raise RequestFailed(_tls_reason(cause), code=TLS) from failed
         if isinstance(cause, TimeoutError):
             raise TimedOut(f"no answer within {timeout_s:g} s") from failed
         text = str(getattr(cause, "strerror", None) or cause) or type(cause).__name__
@@ -229,32 +237,32 @@ def _open_once(
         raise RequestFailed(f"the address cannot be used: {invalid}") from invalid
 
 
+def _tls_reason(failed: ssl.SSLError) -> str:
+    """Return why TLS failed, which another attempt does not change, and what to do."""
+    if isinstance(failed, ssl.SSLCertVerificationError):
+        why = failed.verify_message
+        return f"its certificate is not trusted ({why}); SSL_CERT_FILE names a private authority"
+    if failed.reason in NO_TLS:
+        return "it does not speak TLS on this port; is its address an http:// one"
+    return f"TLS failed ({failed.reason or type(failed).__name__})"
+
+
 @lru_cache
 def opener_of(scheme: str, proxy: str | None) -> urllib.request.OpenerDirector:
     """Return an opener that uses this proxy alone, whatever the environment says."""
-    proxies = {} if proxy is None else {scheme: proxy}
-    return urllib.request.build_opener(ReturnEveryResponse, urllib.request.ProxyHandler(proxies))
+    by_scheme = {} if proxy is None else {scheme: proxy}
+    return urllib.request.build_opener(ReturnEveryResponse, urllib.request.ProxyHandler(by_scheme))
 
 
 def proxy_of(root: str) -> str | None:
     """Return the proxy for the service with its scheme; None without one.
 
-    It comes from `HTTP_PROXY` or `HTTPS_PROXY` and `NO_PROXY`, in either letter case. Raises
-    RequestFailed for an invalid one and does not show it: it may contain a password.
+    Raises RequestFailed for an invalid one and does not show it: it may contain a password.
     """
-    parts = urlsplit(root)
-    proxy = urllib.request.getproxies().get(parts.scheme)
-    if not proxy or urllib.request.proxy_bypass(parts.netloc):
-        return None
-    proxy = proxy if "://" in proxy else f"http://{proxy}"
     try:
-        named = urlsplit(proxy)
-        is_http = named.scheme in ("http", "https") and bool(named.hostname)
-    except ValueError:
-        is_http = False
-    if not is_http:
-        raise RequestFailed(f"{parts.scheme.upper()}_PROXY is not an http address")
-    return proxy
+        return proxies.in_environment(os.environ).of(root)
+    except proxies.WrongProxy as wrong:
+        raise RequestFailed(str(wrong)) from wrong
 
 
 def root_of(url: str) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import orjson
 
-from service.accounts import audit_log, page_addresses, repositories, tokens
+from service.accounts import administrators, audit_log, page_addresses, repositories, tokens
 from service.accounts.api.models.tokens import CreateToken, RevokeToken
 from service.accounts.audit_log import AuditEntry, AuditFilter
 from service.accounts.tenants import Organization, TokenView
@@ -110,10 +110,18 @@ class _TokensPage:
 async def organizations_of(runtime: Runtime, visitor: Visitor) -> tuple[Organization, ...]:
     """Return the organizations that the visitor administers, by name."""
     known = await repositories.organizations(runtime)
-    return tuple(each for each in known if _administers(runtime, visitor, each))
+    is_named = await _is_named(runtime, visitor)
+    return tuple(each for each in known if _administers(visitor, each, is_named=is_named))
 
 
-def _administers(runtime: Runtime, visitor: Visitor, organization: Organization) -> bool:
+async def _is_named(runtime: Runtime, visitor: Visitor) -> bool:
+    """Return whether a person administers every organization."""
+    if not visitor.host:
+        return False
+    return await administrators.is_administrator(runtime, visitor.host, visitor.actor)
+
+
+def _administers(visitor: Visitor, organization: Organization, *, is_named: bool) -> bool:
     """Return whether a token of role admin is of it, or a person owns the account or is named."""
     caller = visitor.caller
     if caller is not None:
@@ -121,7 +129,6 @@ def _administers(runtime: Runtime, visitor: Visitor, organization: Organization)
     if not visitor.host:
         return True
     is_own = organization.provider_id == visitor.actor.id
-    is_named = visitor.actor.id in runtime.options.admins
     return visitor.host == organization.host and (is_own or is_named)
 
 
@@ -141,7 +148,7 @@ async def activity(runtime: Runtime, visitor: Visitor, query: Mapping[str, str])
     repositories; Malformed for a wrong filter or page token.
     """
     own = await organizations_of(runtime, visitor)
-    is_named = visitor.actor.id in runtime.options.admins
+    is_named = await _is_named(runtime, visitor)
     sees_all = visitor.caller is None and (not visitor.host or is_named)
     is_limited = visitor.caller is not None and visitor.caller.repositories is not None
     if is_limited or (not own and not sees_all):

@@ -19,6 +19,7 @@ from service.accounts.api.admission import Admission
 from service.accounts.tenants import RepositoryRecord
 from service.dashboard.visitors import LOCAL, Levels, Rights, Visitor
 from service.errors import NotFound, ServiceError, Unauthenticated
+from service.http import addresses
 from service.http.rates import RateClass
 from service.provider.errors import ProviderError
 from service.provider.values import AccessLevel
@@ -65,6 +66,8 @@ class Readers:
             case DashboardAuth.LOOPBACK:
                 if not is_loopback(request.host):
                     raise Misdirected("These pages are for readers on this machine.")
+                if addresses.is_passed_on(request):
+                    raise Misdirected("A proxy passed this request on.")
                 self._admission.check_ready()
                 return Visitor(LOCAL, self._runtime.keys.form_tag("this machine"))
             case DashboardAuth.OFF:

@@ -40,8 +40,9 @@ REFUSALS: Mapping[int, tuple[str, str]] = {
     405: ("This page takes no such request", "Ask for it by GET or HEAD."),
     421: (
         "These pages are for this machine",
-        "Ask for them as localhost or 127.0.0.1, or let readers in by token: "
-        "HEADGATE_DASHBOARD_AUTH=token.",
+        "Ask for them directly, as localhost or 127.0.0.1: this request names another host, or a "
+        "proxy passed it on. To let others in, set HEADGATE_PUBLIC_URL to the address that they "
+        "use, or HEADGATE_DASHBOARD_AUTH=token.",
     ),
     429: ("Too many requests", "Try again in a moment."),
     502: ("The provider refused", "Headgate could not read your rights. Its log has the reason."),

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 import structlog
 from aiohttp import web
 
-from service.accounts import sessions
+from service.accounts import administrators, sessions
 from service.accounts.api.admission import Admission
 from service.dashboard import readers, requests
 from service.dashboard.rendering import Rendering
@@ -76,6 +76,7 @@ class SignInPages:
         try:
             self._admission.check_stranger(request)
             person = await self._sign_in.person_of(request.query["code"], verifier)
+            await administrators.note_sign_in(self._runtime, self._sign_in.host, person)
             cookie = await sessions.open_session(self._runtime, self._sign_in.host, person)
         except (ServiceError, ProviderError) as error:
             if isinstance(error, Unauthenticated):

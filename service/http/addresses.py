@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from multidict import istr
 
 from service.vocabulary import Network
@@ -13,6 +13,26 @@ from service.vocabulary import Network
 HOPS_MAX = 16
 
 _FORWARDED = istr("X-Forwarded-For")
+
+FORWARDED = "x-forwarded-"
+OF_PROXIES = frozenset(
+    {
+        "cf-connecting-ip",
+        "fastly-client-ip",
+        "fly-client-ip",
+        "forwarded",
+        "true-client-ip",
+        "via",
+        "x-azure-clientip",
+        "x-client-ip",
+        "x-cluster-client-ip",
+        "x-envoy-external-address",
+        "x-original-forwarded-for",
+        "x-original-host",
+        "x-real-ip",
+    }
+)
+"""Headers that proxies and balancers add, beside those that begin with `FORWARDED`."""
 
 
 # What one subscriber of IPv6 is given: whoever counts single addresses counts nobody.
@@ -50,6 +70,17 @@ def _client_of(request: web.BaseRequest, trusted: Sequence[Network]) -> str:
         if not is_among(found, trusted):
             break
     return found
+
+
+def is_passed_on(request: web.BaseRequest) -> bool:
+    """Return whether a proxy has passed the request on, so that its sender may be anywhere.
+
+    Proxies add one of these headers. One that adds none may still speak HTTP/1.0, which no
+    browser does.
+    """
+    names = (name.lower() for name in request.headers)
+    is_marked = any(name in OF_PROXIES or name.startswith(FORWARDED) for name in names)
+    return is_marked or request.version < HttpVersion11
 
 
 def is_among(address: str, networks: Sequence[Network]) -> bool:

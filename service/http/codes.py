@@ -109,6 +109,9 @@ REMEDIES: Mapping[str, str] = {
     "stack_loses_approvals": (
         "Submit the lowest pull request alone; then change the base of the next one and approve it."
     ),
+    "address_too_long": "Send no more than 8 KiB in the address; lists go into the body.",
+    "header_too_long": "Send no more than 8 KiB in one header.",
+    "own_test_branch": "Submit the pull requests that the draft tests.",
     "pull_request_merged": "Nothing is left to do: the pull request is merged.",
     "fork_needs_person": "Let a person with write access submit this head once.",
     "no_required_statuses": (

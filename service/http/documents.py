@@ -126,6 +126,16 @@ def error(look: Look) -> Page:
     )
 
 
+def _every_error(_: Look) -> Page:
+    """List the error codes, each with a link to its page."""
+    rows = "".join(
+        f'<li><a href="/docs/errors/{code}"><code>{code}</code></a>, status {status}: '
+        f"{html.escape(errors.TITLES[code])}</li>"
+        for code, status in errors.STATUS_OF.items()
+    )
+    return _page("Error codes", f"<h1>Error codes</h1><ul>{rows}</ul>")
+
+
 def static(look: Look) -> Page:
     """A file that a page loads, by the digest of its bytes. Raises HttpRefused 404."""
     name = look.variables["name"]
@@ -183,5 +193,7 @@ DOCUMENT_ROUTES: tuple[Route, ...] = (
         codes=("unknown_endpoint",),
         operation="getErrorPage",
     ),
+    Document("/docs/errors", _every_error, HTML, is_listed=False),
+    Document("/docs/errors/", _every_error, HTML, is_listed=False),
     Document("/static/{digest}/{name:.+}", static, "text/javascript", is_listed=False),
 )

@@ -71,6 +71,7 @@ STATUSES: Mapping[int, tuple[str, ...]] = {
         "idempotency_in_progress",
     ),
     413: ("body_too_large",),
+    414: ("address_too_long",),
     415: ("unsupported_media_type", "unsupported_encoding"),
     422: (
         "pull_request_closed",
@@ -79,6 +80,7 @@ STATUSES: Mapping[int, tuple[str, ...]] = {
         "no_required_statuses",
         "conflict_after_landing",
         "stack_loses_approvals",
+        "own_test_branch",
         "merge_method_not_allowed",
         "dry_test_refused",
         "set_in_repository_file",
@@ -95,6 +97,7 @@ STATUSES: Mapping[int, tuple[str, ...]] = {
         "idempotency_key_reused",
     ),
     429: ("rate_limited",),
+    431: ("header_too_long",),
     500: ("internal_error",),
     502: ("provider_refused",),
     503: (
@@ -123,7 +126,7 @@ class HttpRefused(ServiceError):
         self.status = STATUS_OF[code]
         self.headers: Mapping[str, str] = {}
         # What was not read of the body would be taken for the next request.
-        self.closes = self.status in (400, 408, 413)
+        self.closes = self.status in (400, 408, 413, 414, 431)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +218,9 @@ TITLES: Mapping[str, str] = {
     "fork_needs_person": "A person must let this fork in",
     "no_required_statuses": "No required statuses were found",
     "conflict_after_landing": "It conflicts once the pull request below it has landed",
+    "address_too_long": "The address is too long",
+    "header_too_long": "A header is too long",
+    "own_test_branch": "The pull request is a draft for tests",
     "stack_loses_approvals": "The pull requests would lose their approvals",
     "merge_method_not_allowed": "The repository does not allow this merge method",
     "set_in_repository_file": "The repository's file sets this",

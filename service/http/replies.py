@@ -22,7 +22,35 @@ HEADERS: Mapping[str, str] = {
 }
 """Headers of every answer (docs/design/http.md 3, 5)."""
 
+PACKED_MIN = 1024
+"""Bytes of a body from which on it is compressed."""
+THREAD_BYTES = 65_536
+"""Bytes from which on a thread compresses."""
+
 log = structlog.get_logger()
+
+
+def compress(request: web.BaseRequest, response: web.Response) -> None:
+    """Compress the body by gzip for a client that accepts it, and say that it depends on that.
+
+    Only answers whose caller sends a token, and public ones: a page of a session has the secret of
+    its forms, whose length could tell a part of it (docs/design/security.md 6).
+    """
+    body = response.body
+    if not isinstance(body, bytes) or len(body) < PACKED_MIN:
+        return
+    response.headers["Vary"] = "Accept-Encoding"
+    if _accepts_gzip(request.headers.get("Accept-Encoding", "")):
+        response.enable_compression(web.ContentCoding.gzip)
+
+
+def _accepts_gzip(accepted: str) -> bool:
+    """Return whether a value of Accept-Encoding names gzip and does not refuse it."""
+    for each in accepted.lower().split(","):
+        coding, _, weight = each.partition(";")
+        if coding.strip() in ("gzip", "*"):
+            return weight.replace(" ", "").rstrip("0") not in ("q=", "q=0.")
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +68,10 @@ class WholeAnswer:
         own = {"Content-Type": self.content_type, "X-Request-Id": request_id}
         challenge = callers.CHALLENGE if self.status == 401 else {}
         response = web.Response(
-            status=self.status, body=self.body, headers={**HEADERS, **own, **challenge, **headers}
+            status=self.status,
+            body=self.body,
+            headers={**HEADERS, **own, **challenge, **headers},
+            zlib_executor_size=THREAD_BYTES,
         )
         if closes:
             response.force_close()

@@ -132,7 +132,15 @@ def _describe(field: JsonSchemaValue) -> None:
     if found is not None:
         kinds = {field.get("type"), *(each.get("type") for each in field.get("anyOf", ()))}
         is_text = kinds == {"string"} or ("string" in kinds and found[1][0] not in "[{")
-        field["examples"] = [found[1] if is_text else orjson.loads(found[1])]
+        field["examples"] = [_example_in(found[1], is_text=is_text and found[1] != "null")]
+
+
+def _example_in(text: str, *, is_text: bool) -> object:
+    """Return the value of an example; a word of a list is written without quotes."""
+    try:
+        return text if is_text else orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
 
 
 _STANDARD = {"ge": "minimum", "le": "maximum"}
@@ -142,9 +150,17 @@ def _in_standard_words(schema: Mapping[str, object]) -> JsonSchemaValue:
     """The schema with bounds and patterns as JSON Schema has them.
 
     pydantic writes a bound that stands behind a validator in words of its own, and `$` needs a
-    guard in Python alone.
+    guard in Python alone. A boolean that is always the same is a boolean with a sentence about it:
+    some generators of clients make of its `const` an enum of words, which refuses the answer.
     """
     shown: JsonSchemaValue = {}
+    if isinstance(schema.get("const"), bool):
+        value = schema["const"]
+        always = f"Always `{orjson.dumps(value).decode()}`"
+        text = str(schema.get("description", ""))
+        text = text if always in text else f"{text} {always}."
+        rest = {name: each for name, each in schema.items() if name != "const"}
+        return {**rest, "type": "boolean", "description": text.strip(), "examples": [value]}
     for name, value in schema.items():
         if isinstance(value, Mapping):
             shown[name] = _in_standard_words(value)

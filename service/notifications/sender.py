@@ -1,18 +1,20 @@
 """Attempts over the network, to vetted addresses alone (docs/design/security.md 5).
 
 The host is resolved once an attempt, by threads of its own; what was found acceptable is what
-the client connects to. No redirect, no proxy of the environment, no cookie, no connection is
-used twice.
+the client connects to, also through a proxy of the deployment: the proxy gets the address and not
+the name, which it would resolve again. No redirect, no cookie, no connection is used twice.
 """
 
 import asyncio
 import os
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -39,14 +41,26 @@ As many as there are attempts at once, so that one tenant's names hold up no oth
 Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
 """Every address of a host. Raises OSError when it has none."""
 
+ProxyOf = Callable[[str, Sequence[str]], str | None]
+"""The proxy for a URL whose host has these addresses, None for a direct request."""
+
+
+def _no_proxy(_url: str, _addresses: Sequence[str]) -> None:
+    """Return None: every request is direct."""
+
 
 class HttpSender:
     """Posts to receivers; implements `service.runtime.Sender`."""
 
     def __init__(
-        self, rules: Rules, resolve: Resolve | None = None, timeout_s: float = TIMEOUT_S
+        self,
+        rules: Rules,
+        resolve: Resolve | None = None,
+        timeout_s: float = TIMEOUT_S,
+        proxy_of: ProxyOf = _no_proxy,
     ) -> None:
         self._rules = rules
+        self._proxy_of = proxy_of
         self._threads = ThreadPoolExecutor(RESOLVING_AT_ONCE, "webhook-names")
         self._resolve = resolve or self._by_the_system
         self._timeout_s = timeout_s
@@ -74,6 +88,11 @@ class HttpSender:
             return PostResult(None, f"No answer within {self._timeout_s:g} s.")
         except aiohttp.ClientSSLError as failed:
             return PostResult(None, f"TLS failed: {_reason(failed)}.")
+        except aiohttp.ClientHttpProxyError as refused:
+            return PostResult(None, f"The outbound proxy answered {refused.status}.")
+        except aiohttp.ClientProxyConnectionError as failed:
+            why = _reason(failed)
+            return PostResult(None, f"The outbound proxy cannot be reached: {why}.")
         except aiohttp.ClientConnectorError as failed:
             return PostResult(None, f"The connection failed: {_reason(failed)}.")
         except aiohttp.ClientError as failed:
@@ -92,10 +111,7 @@ class HttpSender:
                 vetted = await self._vetted(url)
             except _AddressRefused as refused:
                 raise ValueError(str(refused)) from refused
-            async with (
-                self._session(vetted) as session,
-                session.get(URL(url, encoded=True), allow_redirects=False) as answer,
-            ):
+            async with self._answer("GET", Outgoing(url, {}, b""), vetted) as answer:
                 body = b""
                 while answer.status == 200 and (part := await answer.content.read(FETCHED_MAX)):
                     body += part
@@ -121,9 +137,38 @@ class HttpSender:
             raise _AddressRefused(refusal)
         return _Vetted(found)
 
-    def _session(self, vetted: "_Vetted") -> aiohttp.ClientSession:
+    @asynccontextmanager
+    async def _answer(
+        self, method: str, outgoing: Outgoing, vetted: "_Vetted"
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send one request to a vetted address. Raises aiohttp.ClientError."""
+        # As it was vetted: nothing of it is spelled anew.
+        url = URL(outgoing.url, encoded=True)
+        send = partial(
+            aiohttp.ClientSession.request,
+            method=method,
+            data=outgoing.body or None,
+            allow_redirects=False,
+        )
+        proxy = self._proxy_of(outgoing.url, vetted.addresses)
+        if proxy is None:
+            async with (
+                self._session(vetted) as session,
+                send(session, url=url, headers=outgoing.headers) as answer,
+            ):
+                yield answer
+            return
+        async with self._session(None) as session:
+            host = url.raw_host or ""
+            headers = {**outgoing.headers, "Host": url.raw_authority}
+            ask = partial(send, session, headers=headers, proxy=proxy, server_hostname=host)
+            async with await _first_reached(ask, url, vetted.addresses) as answer:
+                yield answer
+
+    def _session(self, resolver: "_Vetted | None") -> aiohttp.ClientSession:
+        """Return a session for one request; without a resolver it may find the proxy alone."""
         connector = aiohttp.TCPConnector(
-            resolver=vetted, use_dns_cache=False, force_close=True, ssl=self._tls
+            resolver=resolver, use_dns_cache=False, force_close=True, ssl=self._tls
         )
         return aiohttp.ClientSession(
             connector=connector,
@@ -134,16 +179,7 @@ class HttpSender:
         )
 
     async def _posted(self, outgoing: Outgoing, vetted: "_Vetted") -> PostResult:
-        async with (
-            self._session(vetted) as session,
-            session.post(
-                # As it was vetted: nothing of it is spelled anew.
-                URL(outgoing.url, encoded=True),
-                data=outgoing.body,
-                headers=outgoing.headers,
-                allow_redirects=False,
-            ) as answer,
-        ):
+        async with self._answer("POST", outgoing, vetted) as answer:
             left = ANSWER_BYTES_MAX
             while left > 0 and (part := await answer.content.read(left)):
                 left -= len(part)
@@ -170,6 +206,7 @@ class _Vetted(AbstractResolver):
 
     def __init__(self, found: Sequence[Address]) -> None:
         self._found = found
+        self.addresses = [str(address) for address in found]
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -190,6 +227,29 @@ class _Vetted(AbstractResolver):
 
     async def close(self) -> None:
         """Do nothing: it has no resources."""
+
+
+async def _first_reached(
+    ask: Callable[..., Awaitable[aiohttp.ClientResponse]], url: URL, addresses: Sequence[str]
+) -> aiohttp.ClientResponse:
+    """Return the answer by the first address to which the proxy connects.
+
+    A proxy that refuses to connect has passed on nothing of the request.
+    """
+    *others, last = addresses
+    for address in others:
+        try:
+            return await ask(url=_at(url, address))
+        except aiohttp.ClientHttpProxyError:
+            continue
+    return await ask(url=_at(url, last))
+
+
+def _at(url: URL, address: str) -> URL:
+    """Return the URL with an address in place of the host's name."""
+    parts = urlsplit(str(url))
+    host = f"[{address}]" if ":" in address else address
+    return URL(parts._replace(netloc=f"{host}:{url.port}").geturl(), encoded=True)
 
 
 def _asked(target: Target) -> tuple[str, int]:

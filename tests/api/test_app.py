@@ -262,6 +262,7 @@ def test_every_path_stands_once_and_every_endpoint_under_its_version():
         *("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/api", "/docs/errors/{code}"),
         *("/schemas/headgate.json", "/llms.txt", "/docs/skill", "/docs/security"),
         "/.well-known/security.txt",
+        *("/docs/errors", "/docs/errors/"),
         "/static/{digest}/{name:.+}",
     }
 

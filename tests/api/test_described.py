@@ -143,3 +143,20 @@ def test_the_document_allows_the_texts_that_are_taken_for_a_setting(name, text):
         return
     with pytest.raises(Malformed):
         common.read(queues.UpdateQueue, body)
+
+
+def test_the_example_of_a_submission_does_not_contradict_itself():
+    operation = DOCUMENT["paths"]["/v1/submitPullRequest"]["post"]
+    record = operation["responses"]["200"]["content"]["application/json"]["example"]
+    assert record["position"] <= record["queueLength"]
+    assert (record["state"], record["reason"]) == ("TESTING", "test_started")
+    assert record["timeline"][-1]["to"] == record["state"]
+    assert record["timeline"][-1]["reason"] == record["reason"]
+    assert (record["priorityValue"], record["priorityName"]) == (100, "medium")
+    assert not record["skipTheLine"]
+    assert (record["verifiedByTestRun"], record["conclusion"], record["requiredChecks"]) == (
+        None,
+        None,
+        [],
+    )
+    assert record["eta"]["earliest"] < record["eta"]["latest"]

@@ -134,6 +134,21 @@ def test_limits_are_written_in_words_that_every_reader_knows():
     assert ".md" not in orjson.dumps(DOCUMENT).decode()
 
 
+def constants(value):
+    """Every `const` of the document."""
+    if isinstance(value, dict):
+        found = [value["const"]] if "const" in value else []
+        return found + [each for inner in value.values() for each in constants(inner)]
+    return [each for inner in value for each in constants(inner)] if isinstance(value, list) else []
+
+
+def test_a_boolean_that_is_always_the_same_is_no_constant_because_generators_refuse_it():
+    assert [each for each in constants(DOCUMENT) if isinstance(each, bool)] == []
+    deleted = SCHEMAS["QueueDeleted"]["properties"]["deleted"]
+    assert (deleted["type"], deleted["examples"]) == ("boolean", [True])
+    assert deleted["description"].endswith("Always `true`.")
+
+
 def test_every_setting_has_its_bounds():
     properties = SCHEMAS["UpdateQueue"]["properties"]
     assert properties["concurrency"] == {

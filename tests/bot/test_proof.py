@@ -17,7 +17,7 @@ NAMES = (
     "repository is sound",
     "history is what was reported",
     "what landed is what was tested",
-    "nothing of a failed pull request is reachable",
+    "nothing of a pull request that left is reachable",
     "the tests pass on each branch",
     "no test branch is left",
 )
@@ -153,7 +153,7 @@ def test_a_failed_change_that_came_in_under_another_name_is_found(outcome):
     landed = outcome.bare.commit(files, one.landed)
     outcome.bare.git("update-ref", MAIN, landed)
     outcome.landings = (one, replace(two, landed=landed, tested=landed))
-    only_this_fails(outcome, "nothing of a failed pull request is reachable")
+    only_this_fails(outcome, "nothing of a pull request that left is reachable")
 
 
 def test_a_failed_head_that_is_in_main_is_found(outcome):
@@ -163,7 +163,7 @@ def test_a_failed_head_that_is_in_main_is_found(outcome):
     landed = outcome.bare.git(*merge)
     outcome.bare.git("update-ref", MAIN, landed)
     outcome.landings = (one, replace(two, landed=landed))
-    only_this_fails(outcome, "nothing of a failed pull request is reachable")
+    only_this_fails(outcome, "nothing of a pull request that left is reachable")
 
 
 def test_tests_that_fail_on_main_are_found(outcome):

@@ -64,7 +64,7 @@ def test_settings_do_not_change_once_read():
         ("API_COMPATIBILITY", "mergify", "'none' or 'trunk'"),
         ("TRUSTED_PROXIES", "10.0.0.0/8, proxy", "proxy is no network; give networks as"),
         ("TRUSTED_PROXIES", "10.0.0.1/8", "10.0.0.1/8 is no network"),
-        ("ADMINS", "9001, alice", "alice is no account id; give the numbers of accounts"),
+        ("ADMINS", "9001, al ice", "al ice is no account; give logins or the numbers of acc"),
         ("FAULT_BOUNDARY", "tx.turn.before_comit:1:kill", "did you mean tx.turn.before_commit?"),
         ("FAULT_BOUNDARY", "tx.turn.before_commit:0:kill", "NAME:N:kill"),
         ("FAULT_BOUNDARY", "tx.turn.before_commit:1:explode", "NAME:N:kill"),
@@ -120,6 +120,51 @@ def test_a_misspelled_name_is_refused_with_the_nearest_one(monkeypatch):
 def test_a_misspelled_name_in_the_file_is_refused_too(tmp_path):
     (tmp_path / ".env").write_text("HEADGATE_PROT=1\n")
     with pytest.raises(StartRefused, match="HEADGATE_PROT is not a setting; did you mean"):
+        settings.read()
+
+
+def test_a_name_that_is_like_no_other_gets_no_hint(monkeypatch):
+    monkeypatch.setenv("HEADGATE_FOO", "1")
+    with pytest.raises(StartRefused, match=r"^HEADGATE_FOO is not a setting\. Unset it$"):
+        settings.read()
+
+
+KUBELET = {
+    "HEADGATE_SERVICE_HOST": "10.96.0.12",
+    "HEADGATE_SERVICE_PORT": "8642",
+    "HEADGATE_SERVICE_PORT_HTTP": "8642",
+    "HEADGATE_PORT": "tcp://10.96.0.12:8642",
+    "HEADGATE_PORT_8642_TCP": "tcp://10.96.0.12:8642",
+    "HEADGATE_PORT_8642_TCP_PROTO": "tcp",
+    "HEADGATE_PORT_8642_TCP_PORT": "8642",
+    "HEADGATE_PORT_8642_TCP_ADDR": "10.96.0.12",
+    "HEADGATE_DATABASE_SERVICE_HOST": "10.96.0.13",
+    "HEADGATE_DATABASE_SERVICE_PORT_POSTGRESQL": "5432",
+    "HEADGATE_DATABASE_PORT": "tcp://10.96.0.13:5432",
+    "HEADGATE_DATABASE_PORT_5432_TCP_ADDR": "10.96.0.13",
+    "HEADGATE_DNS_PORT": "udp://10.96.0.14:53",
+    "HEADGATE_DNS_PORT_53_UDP": "udp://10.96.0.14:53",
+}
+"""The variables of Services named `headgate`, `headgate-database` and `headgate-dns`:
+https://kubernetes.io/docs/tutorials/services/connect-applications-service/#environment-variables
+"""
+
+
+def test_variables_that_kubernetes_adds_for_services_are_no_settings(monkeypatch, tmp_path):
+    (tmp_path / ".env").write_text("HEADGATE_PORT=9000\n")
+    for name, value in KUBELET.items():
+        monkeypatch.setenv(name, value)
+    assert settings.read().port == 9000
+    assert settings.read(port=1).port == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("PORT", "8642/tcp"), ("PORT_TCP", "8642"), ("SERVICE", "x"), ("PORTS", "tcp://10.96.0.12:1")],
+)
+def test_a_variable_that_kubernetes_does_not_add_is_refused(monkeypatch, name, value):
+    monkeypatch.setenv(f"HEADGATE_{name}", value)
+    with pytest.raises(StartRefused, match=f"^HEADGATE_{name}"):
         settings.read()
 
 

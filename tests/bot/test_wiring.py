@@ -7,7 +7,7 @@ import pytest
 from bot import settings, wiring
 from bot.settings import FaultBoundary, Strike
 from service.crash_points import NoCrashes
-from service.errors import InvariantBroken
+from service.errors import InvariantBroken, StartRefused
 
 NAME = "act.land.after_send"
 
@@ -25,6 +25,30 @@ def test_without_a_plan_nothing_ever_strikes():
     assert isinstance(wiring.world_of(settings.alone()).crash_points, NoCrashes)
     planned = settings.alone(fault_boundary=f"{NAME}:1:raise")
     assert isinstance(wiring.world_of(planned).crash_points, wiring.Striking)
+
+
+def test_the_service_uses_the_proxies_of_its_environment_and_a_demo_none(monkeypatch):
+    monkeypatch.setenv("https_proxy", "http://proxy.corp.example:3128")
+    monkeypatch.setenv("no_proxy", "localhost")
+    found = wiring.world_of(settings.alone()).proxies
+    assert found.of("https://api.github.com/app") == "http://proxy.corp.example:3128"
+    assert wiring.World().proxies.of("https://api.github.com/app") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("https_proxy", "socks5://bob:s3cret@x", "HTTPS_PROXY is not an http address. Name the"),
+        ("SSL_CERT_FILE", "/none/ca.pem", "SSL_CERT_FILE: /none/ca.pem cannot be read (No such"),
+        ("SSL_CERT_FILE", "/dev/null", "SSL_CERT_FILE: /dev/null cannot be read (it has no cert"),
+    ],
+)
+def test_a_network_that_cannot_be_used_refuses_the_start(monkeypatch, name, value, words):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(StartRefused) as refused:
+        wiring.world_of(settings.alone())
+    assert str(refused.value).startswith(words)
+    assert "s3cret" not in str(refused.value)
 
 
 def test_every_period_is_a_setting():

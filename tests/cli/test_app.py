@@ -30,6 +30,7 @@ def test_the_exit_codes_are_those_of_the_contract():
         "TIMEOUT": 7,
         "START_REFUSED": 8,
         "INTERRUPTED": 130,
+        "BROKEN_PIPE": 141,
     }
 
 

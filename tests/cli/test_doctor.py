@@ -61,6 +61,19 @@ def test_a_dry_test_is_ended_when_it_is_over(api, capsys):
     assert "  dry-test: It is on." in capsys.readouterr().out
 
 
+def test_after_a_dry_test_no_finding_advises_one(api, capsys):
+    advised = {"audit": "checks-on-test-branches", "severity": "note", "found": "None was tested."}
+    advised["mend"] = "Run `headgate doctor octo/widgets --dry-test`."
+    api.says("/runDoctor", examined(FINE, advised))
+    assert app.run(["doctor"]) == Exit.DONE
+    assert "None was tested." in capsys.readouterr().out
+    api.says("/startDryTest", STARTED)
+    api.says("/getDryTest", {"over": True, "passed": True, "findings": [FINE]})
+    api.says("/endDryTest", {"ended": True})
+    assert app.run(["doctor", "--dry-test"]) == Exit.DONE
+    assert "None was tested." not in capsys.readouterr().out
+
+
 def test_a_dry_test_is_looked_at_until_it_is_over(api):
     api.says("/startDryTest", STARTED)
     for _ in range(2):

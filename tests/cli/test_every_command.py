@@ -63,6 +63,16 @@ COMP_WORDS=(headgate land --pri) COMP_CWORD=2
 _headgate_completion headgate
 echo "${COMPREPLY[@]}"
 """
+BASH_SETTINGS = """
+eval "$(headgate completion bash)"
+complete_it() {
+  COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _headgate_completion headgate; echo "${COMPREPLY[@]}"
+}
+COMP_WORDS=(headgate queue update --set merge_m); complete_it
+COMP_WORDS=(headgate queue update --set mergeMethod=); complete_it
+COMP_WORDS=(headgate simulate --set mergeMethod=SQ); complete_it
+COMP_WORDS=(headgate tests settings --set quarantine_f); complete_it
+"""
 ZSH = """
 autoload -U compinit; compinit -D
 eval "$(headgate completion zsh)"
@@ -76,6 +86,15 @@ FISH = 'headgate completion fish | source; complete -C "headgate queue p"'
 
 def test_bash_completes_commands_and_options():
     assert completed("bash", BASH) == "pause\n--priority\n"
+
+
+def test_settings_are_completed_in_the_spelling_that_was_begun_and_with_their_values():
+    assert completed("bash", BASH_SETTINGS).splitlines() == [
+        "merge_method=",
+        "mergeMethod=MERGE_COMMIT mergeMethod=REBASE mergeMethod=SQUASH",
+        "mergeMethod=SQUASH",
+        "quarantine_forgives=",
+    ]
 
 
 def test_zsh_completes_commands(needs):

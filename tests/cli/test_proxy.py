@@ -43,6 +43,16 @@ def test_every_command_asks_through_the_proxy(api, monkeypatch, arguments):
     assert {headers["Host"] for _, _, headers in api.asked} == {"queue.example"}
 
 
+def test_tls_on_a_plain_port_is_told_once_in_words_of_people(api, capsys):
+    secure = api.url.replace("http://", "https://")
+    assert app.run(["queue", "show", "--url", secure]) == exits.Exit.UNREACHABLE
+    said = capsys.readouterr().err
+    assert said == (
+        f"headgate: {secure}: it does not speak TLS on this port; is its address an http:// one. "
+        "Give its address with --url or HEADGATE_URL.\n"
+    )
+
+
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: each[0])
 def test_no_command_asks_through_a_proxy_that_is_not_for_the_service(api, monkeypatch, arguments):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")

@@ -105,12 +105,27 @@ def test_what_is_not_there_has_its_exit_code(headgate, sqlite_url):
     )
     assert said("values.test/octo/gadgets@main") == (
         4,
-        "headgate: there is no repository octo/gadgets of values.test here.\n",
+        "headgate: there is no repository octo/gadgets of values.test here. Leave the host out for "
+        "github.com, the host of this deployment.\n",
+    )
+    assert said("octo/gadgets@main") == (
+        4,
+        "headgate: there is no repository octo/gadgets of github.com here.\n",
     )
     code, err = said(QUEUE, "--since", "1h")
     assert (code, err.startswith('headgate: no submission to the queue for "main"')) == (4, True)
     assert said("octo/widgets")[0] == 2
     assert said(QUEUE, "--since", "ages")[0] == 2
+
+
+def test_a_queue_without_a_host_is_of_the_host_of_the_deployment(headgate, sqlite_url):
+    recorded.record_at(sqlite_url, a_past(), concurrency=3)
+    code, _, err = headgate(
+        *("simulate", "--queue", "octo/widgets@main", "--set", "concurrency=4"),
+        HEADGATE_DATABASE_URL=sqlite_url,
+        HEADGATE_GITHUB_HOST="values.test",
+    )
+    assert code == 0, err
 
 
 def test_a_made_up_stream_is_compared_in_a_table(headgate):

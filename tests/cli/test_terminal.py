@@ -51,7 +51,30 @@ def test_a_state_has_a_color_on_a_terminal_alone(api, headgate):
     assert "\x1b" not in headgate(*status)["stdout"]
     plain = headgate(*status, stdout=True, settings={"NO_COLOR": "1"})["stdout"]
     assert "TESTING" in plain
-    assert COLOR not in plain
+    assert "\x1b" not in plain
+    api.says("/getQueue", service.a_queue())
+    show = ("queue", "show", "--branch", "main")
+    assert "\x1b[1m" in headgate(*show, stdout=True)["stdout"]
+    assert "\x1b" not in headgate(*show, stdout=True, settings={"NO_COLOR": "1"})["stdout"]
+
+
+@pytest.mark.parametrize("lines_read", [0, 1])
+def test_a_reader_that_closes_the_pipe_ends_the_command_as_sigpipe_does(api, tmp_path, lines_read):
+    api.says("/getSubmittedPullRequest", a_record("TESTING"))
+    reading, writing = os.pipe()
+    os.close(reading)
+    named = {"HEADGATE_URL": api.url, "HEADGATE_TOKEN": service.TOKEN}
+    done = subprocess.run(
+        [*processes.COMMAND, "status", "3", "--branch", "main", "--repo", "github.com/octo/widgets"]
+        + ["--json"] * lines_read,
+        env=processes.environment(**named),
+        cwd=tmp_path,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_work_shows_its_progress_on_stderr_of_a_terminal_alone(api, headgate):

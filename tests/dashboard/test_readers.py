@@ -145,6 +145,46 @@ async def test_on_this_machine_pages_are_shown_to_whoever_comes_under_its_own_na
         assert (await browser.get(missing, host="localhost")).status == 404
 
 
+PASSED_ON = [
+    "X-Forwarded-For: 203.0.113.9",
+    "X-Forwarded-Proto: https",
+    "x-forwarded-host: queue.example.org",
+    "Forwarded: for=203.0.113.9",
+    "Via: 1.1 proxy",
+    "X-Real-IP: 203.0.113.9",
+    "CF-Connecting-IP: 203.0.113.9",
+    "True-Client-IP: 203.0.113.9",
+    "X-Client-IP: 203.0.113.9",
+    "X-Cluster-Client-IP: 203.0.113.9",
+    "Fly-Client-IP: 203.0.113.9",
+    "X-Envoy-External-Address: 203.0.113.9",
+    "X-Original-Forwarded-For: 203.0.113.9",
+    "X-Forwarded-For:",
+]
+
+
+@pytest.mark.parametrize("header", PASSED_ON)
+async def test_a_request_that_a_proxy_passed_on_is_never_of_this_machine(stage, paths, header):
+    here = browsing(stage.runtime, dashboard_auth=DashboardAuth.LOOPBACK, main_host=HOST)
+    async with here as browser:
+        for method in ("GET", "POST"):
+            more = [header, *(["Content-Length: 0"] if method == "POST" else [])]
+            reply = await browser.get(paths[0], *more, host="127.0.0.1:8642", method=method)
+            assert reply.status == 421
+            assert SECRET_NAME not in reply.body.decode()
+        assert "proxy passed it on" in reply.body.decode()
+
+
+async def test_a_request_of_http_1_0_is_not_of_this_machine_because_plain_proxies_send_it(
+    stage, paths
+):
+    here = browsing(stage.runtime, dashboard_auth=DashboardAuth.LOOPBACK, main_host=HOST)
+    async with here as browser:
+        head = f"GET {paths[0]} HTTP/1.0\r\nHost: 127.0.0.1:8642\r\nConnection: close\r\n\r\n"
+        await browser.wire.send(head.encode())
+        assert (await browser.wire.reply()).status == 421
+
+
 async def test_with_pages_off_there_are_none(stage, paths):
     token = await token_of(stage.runtime, Role.READ)
     async with browsing(stage.runtime, token, dashboard_auth=DashboardAuth.OFF) as browser:
@@ -252,6 +292,17 @@ def test_without_a_setting_readers_are_asked_for_a_token_unless_nobody_else_can_
     assert readers_of(public_url=here, host="0.0.0.0") is DashboardAuth.TOKEN
     assert readers_of(public_url="https://queue.example.org") is DashboardAuth.TOKEN
     assert readers_of(public_url=here, dashboard_auth="off") is DashboardAuth.OFF
+
+
+def test_people_sign_in_with_github_once_the_secret_of_the_app_is_known():
+    client = {"github_client_id": "Iv1.x", "github_client_secret": "secret"}
+    there = "https://queue.example.org"
+    assert readers_of(public_url=there, **client) is DashboardAuth.GITHUB
+    assert readers_of(public_url=there, github_client_id="Iv1.x") is DashboardAuth.TOKEN
+    assert readers_of(public_url="http://queue.example.org", **client) is DashboardAuth.TOKEN
+    assert readers_of(**client) is DashboardAuth.TOKEN
+    assert readers_of(public_url=there, dashboard_auth="token", **client) is DashboardAuth.TOKEN
+    assert readers_of(public_url="http://127.0.0.1:1", **client) is DashboardAuth.LOOPBACK
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 
 from bot.sandbox.acts import seeds
+from service.errors import Invalid
+from service.mergequeue.operations import pull_requests
+from service.vocabulary import SYSTEM
 from tests.end_to_end.test_stacks import cancel, head_of, said_on
 from tests.harness.asking import asker
 from tests.harness.world import World, WorldOptions
@@ -158,6 +161,23 @@ async def test_a_refused_change_of_the_base_leaves_the_member_out_with_the_reaso
     assert await world.merged() == chain[:1]
     assert (await world.entry(chain[1])).unmet[0].value == "base_mismatch"
     await cancel(world, chain[1:])
+
+
+async def test_a_draft_for_tests_is_submitted_neither_by_comment_nor_by_api(world: World) -> None:
+    await world.make_queue()
+    own = "headgate/merge/pr-7/8b725970-656f-5f85-bd19-cc055e58a8f2"
+    draft = await world.open(head=own, draft=True)
+    await world.settle()
+    await world.comment("/merge", on=draft)
+    await world.settle()
+    assert "is a draft that Headgate opened" in said_on(world, draft)
+    options, queue = pull_requests.SubmitOptions(), await world.queue()
+    with pytest.raises(Invalid, match="Submit those that it names") as refused:
+        await pull_requests.submit(world.runtime, queue, draft, options, SYSTEM)
+    assert refused.value.code == "own_test_branch"
+    assert not (await world.value()).entries
+    await world.act("close", number=draft)
+    await world.act("delete_branch", branch=own)
 
 
 STALE = {"checks": ["unit"], "approvals": 1, "dismiss_stale": True}

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from aiohttp import web
 
-from bot import listening, wiring
+from bot import listening, starting, wiring
 from bot import settings as all_settings
 from bot.listening import Address
 from bot.sandbox.app import Sandbox, SandboxOptions, running
@@ -22,8 +22,10 @@ from bot.setup import entering, manifest, pages, registering, sessions
 from bot.setup.registering import Registering
 from bot.setup.sessions import Session, Sessions
 from service.clock import SystemClock
+from service.errors import DatabaseAway
 from service.http import connections, documents
 from tests.harness.browser import Browser, browsing
+from tests.harness.machine import free_port
 from tests.harness.recorded import SetClock
 from tests.tidy.tree import ROOT
 
@@ -82,6 +84,7 @@ def given(sandbox, tmp_path):
         "github_url": sandbox.url,
         "github_host": "github.localhost",
         "data_dir": str(tmp_path / "state"),
+        "admin_listen": "off",
     }
 
 
@@ -437,6 +440,53 @@ async def test_the_style_sheet_of_the_last_page_waits_for_the_service(given, cap
             assert (await reader.readline()).startswith(b"HTTP/1.1 200")
             writer.close()
             await service.cleanup()
+
+
+async def test_probes_find_the_admin_listener_in_set_up_mode_and_the_address_is_stored(
+    given, capsys
+):
+    port = free_port()
+    admin = f"http://127.0.0.1:{port}"
+    given |= {"admin_listen": f"127.0.0.1:{port}", "port": 0}
+    settings = all_settings.alone(**given)
+    clock = SystemClock()
+    with closing(Address(settings)) as address:
+        whole = asyncio.create_task(
+            registering.registered(settings, Sessions(settings, clock), clock, address)
+        )
+        link = await printed_link(capsys, clock)
+        assert sessions.stored_address(settings.data_dir) == link.partition("/setup")[0]
+        found = [
+            (await answer_to(f"{admin}/{name}"))[0] for name in ("healthz", "readyz", "metrics")
+        ]
+        assert found == [200, 503, 503]
+        whole.cancel()
+        await asyncio.gather(whole, return_exceptions=True)
+    with pytest.raises(aiohttp.ClientConnectorError):
+        await answer_to(f"{admin}/healthz")
+
+
+async def test_probes_find_the_admin_listener_while_the_database_is_away(given):
+    port = free_port()
+    settings = all_settings.alone(**{**given, "admin_listen": f"127.0.0.1:{port}", "port": 0})
+    found: list[int] = []
+    answers = iter((DatabaseAway("It is away."), None))
+
+    async def open_now():
+        if away := next(answers):
+            raise away
+        url = f"http://127.0.0.1:{port}"
+        found.extend([(await answer_to(f"{url}/{name}"))[0] for name in ("healthz", "readyz")])
+
+    with closing(Address(settings)) as address:
+        await starting.store_once_there(open_now, address, SystemClock())
+    assert found == [200, 503]
+
+
+async def test_a_public_address_is_stored_as_the_address_of_the_service(given):
+    settings = all_settings.alone(public_url="https://queue.example.org", **given)
+    sessions.store_address(settings, "http://127.0.0.1:8642")
+    assert sessions.stored_address(settings.data_dir) == "https://queue.example.org"
 
 
 async def printed_link(capsys, clock):

@@ -373,6 +373,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "subscribers.remove": lambda s: subscribers.remove(s, "endpoint-7"),
     "subscribers.organization_slug": lambda s: subscribers.organization_slug(s, 7),
     "backlog.waiting": backlog.waiting,
+    "audit.of_deployment": lambda s: audit.of_deployment(s, "administrator.named"),
     "audit.newest": lambda s: audit.newest(s, 999, 10),
     **tested.QUESTIONS,
 }

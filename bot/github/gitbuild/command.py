@@ -16,6 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from bot.uploader.proxies import Proxies
+
+DIRECT = Proxies()
+
 VERSION_MIN = (2, 38)  # the first with `merge-tree --write-tree`
 OUTPUT_BYTES_MAX = 1 << 20
 ERRORS_BYTES_MAX = 64 << 10
@@ -40,7 +44,13 @@ ENVIRONMENT = {
     "SSH_ASKPASS": "false",
     "GIT_OPTIONAL_LOCKS": "0",
 }
-INHERITED = ("PATH", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE")
+INHERITED = {
+    "PATH": "PATH",
+    # OpenSSL's names, which Python reads too, and git's.
+    "SSL_CERT_FILE": "GIT_SSL_CAINFO",
+    "SSL_CERT_DIR": "GIT_SSL_CAPATH",
+}
+"""Variables of this process that git gets, by the name that git reads."""
 CONFIG = {
     "core.hooksPath": os.devnull,
     "core.attributesFile": os.devnull,
@@ -121,9 +131,14 @@ class Output:
 class Git:
     """Runs git commands. `files_max`: the largest file that one may write, in bytes."""
 
-    def __init__(self, files_max: int, inherited: Mapping[str, str]) -> None:
+    def __init__(
+        self, files_max: int, inherited: Mapping[str, str], proxies: Proxies = DIRECT
+    ) -> None:
         self._files_max = files_max
-        self._inherited = {name: inherited[name] for name in INHERITED if name in inherited}
+        self._inherited = {
+            own: inherited[name] for name, own in INHERITED.items() if inherited.get(name)
+        }
+        self._proxies = proxies
         self.started = 0
 
     async def version(self) -> tuple[int, int]:
@@ -179,6 +194,8 @@ class Git:
             # The options refuse plain http but for this machine (`options.addresses_of`).
             scheme = urlsplit(url).scheme
             config["remote.origin.url"] = url
+            if proxy := self._proxies.of(url):
+                config["http.proxy"] = proxy
             config[f"http.{url}.extraHeader"] = f"Authorization: {remote.credentials}"
         config[f"protocol.{scheme}.allow"] = "always"
         numbered = {"GIT_CONFIG_COUNT": str(len(config))}

@@ -299,7 +299,7 @@ class Mirrors:
         self._folder = options.folder / host
         self._bytes_max = options.bytes_max
         self._clock = clock
-        self.git = Git(options.bytes_max, options.environment)
+        self.git = Git(options.bytes_max, options.environment, options.proxies)
         self._mirrors: dict[str, Mirror] = {}
 
     def of(self, repository_id: str, *, is_blobless: bool) -> Mirror:

@@ -76,9 +76,13 @@ def fork_run_of(headers: CIMultiDictProxy[str]) -> str | None:
 
 
 def token_of(headers: CIMultiDictProxy[str]) -> str:
-    """The token that was sent, empty when none was; a blank header counts as absent."""
-    token = headers.get(_X_API_TOKEN, "").strip()
-    if token:
-        return token
+    """The token that was sent, empty when none was; a blank header counts as absent.
+
+    Several that differ are one text, as HTTP joins fields of a name, which no token is.
+    """
+    sent = dict.fromkeys(text.strip() for text in headers.getall(_X_API_TOKEN, ()))
+    tokens = [token for token in sent if token]
+    if tokens:
+        return ", ".join(tokens)
     scheme, _, credential = headers.get(_AUTHORIZATION, "").strip().partition(" ")
     return credential.strip() if scheme.lower() == "bearer" else ""

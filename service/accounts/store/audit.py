@@ -78,6 +78,14 @@ def newest(session: Connection, org_id: int, limit: int) -> tuple[AuditEntry, ..
     return entries_before(session, (org_id,), AuditFilter(), NEWEST, limit)
 
 
+def of_deployment(session: Connection, action: str) -> tuple[AuditEntry, ...]:
+    """Return the entries of an action that belong to no organization, oldest first."""
+    statement = (
+        select(audit).where(audit.c.org_id.is_(None), audit.c.action == action).order_by(audit.c.id)
+    )
+    return tuple(_entry(row) for row in session.execute(statement))
+
+
 def entries_before(
     session: Connection, org_ids: Sequence[int] | None, wanted: AuditFilter, no: int, limit: int
 ) -> tuple[AuditEntry, ...]:

@@ -45,6 +45,7 @@ from service.vocabulary import QueueRef, Role
     "no_required_statuses",
     "conflict_after_landing",
     "stack_loses_approvals",
+    "own_test_branch",
     "limit_reached",
 )
 async def submit(call: Call, request: models.SubmitPullRequest) -> answers.SubmissionMade:

@@ -31,6 +31,11 @@ def run_id_of(branch: str) -> str | None:
     return None if found is None else found[1]
 
 
+def is_of_test(branch: str) -> bool:
+    """Return whether a branch of this name is made for a test, of a run or a dry one."""
+    return run_id_of(branch) is not None or end_of_dry_test(branch) is not None
+
+
 def scratch_branch(run: Run) -> str:
     """Return the temporary branch on which its merges are made."""
     return f"{PREFIX}temp/{_own(run)}"

@@ -30,6 +30,7 @@ from service.mergequeue.operations import (
     estimates,
     facts,
     foreseen,
+    naming,
     queue_views,
     requirements,
     turn,
@@ -150,9 +151,15 @@ async def submit_stack(
 ) -> Step:
     """Submit it with those below it in its stack, all or none; return the step.
 
-    A stack onto another branch counts as none. Raises Invalid if a member below is closed, or an
-    error of the API if the queue refuses one.
+    A stack onto another branch counts as none. Raises Invalid if a member below is closed or if it
+    is a draft for tests of ours, or an error of the API if the queue refuses one.
     """
+    if not pull.is_fork and naming.is_of_test(pull.head_branch):
+        raise Invalid(
+            f"Pull request {pull.number} is a draft that Headgate opened, so that CI tests others "
+            "on its branch. Submit those that it names.",
+            code="own_test_branch",
+        )
     pull = await chains.with_chain(runtime, queue.repo, pull, queue.branch)
     members = below(pull) if pull.target_branch == queue.branch else ()
     closed = [one.number for one in members if one.state is not PullRequestState.OPEN]
@@ -207,7 +214,8 @@ async def submit(
     A token never admits a fork's pull request unless a person has let in exactly this head onto
     this base, with its sensitive files. Raises NotFound(pull_request_not_found),
     Conflict(head_mismatch), Invalid(pull_request_closed, pull_request_merged, fork_needs_person,
-    no_required_statuses, conflict_after_landing, stack_loses_approvals, limit_reached).
+    no_required_statuses, conflict_after_landing, stack_loses_approvals, own_test_branch,
+    limit_reached).
     """
     pull = await fetch_pull_request(runtime, queue.repo, number)
     if options.sha is not None and not pull.head_sha.startswith(options.sha.lower()):

@@ -15,7 +15,8 @@ from hashlib import blake2b
 from typing import NamedTuple, assert_never
 
 import structlog
-from aiohttp import web
+from aiohttp import ETag, web
+from aiohttp.http_exceptions import LineTooLong
 
 from service import time_limits
 from service.accounts import jobs, repeats
@@ -54,6 +55,8 @@ THREAD_BYTES = 65_536
 
 UNKNOWN = "unknown"
 """Label of the endpoint for every unknown path: no client may add labels."""
+OF_ADDRESS = "reading: bytearray("
+"""In the words of aiohttp's parser for a line that is too long: it is the first one."""
 BROKEN_OFF = "none"
 """Label of the status for a request that was broken off without an answer."""
 
@@ -192,6 +195,8 @@ class Door:
             except (ServiceError, ProviderError) as error:
                 answer = self._replies.refusal(request, error, request_id, spelled)
             answer.headers.update(request.get(rates.LIMITS, {}))
+            if isinstance(answer, web.Response):
+                replies.compress(request, answer)
             return answer
 
         return handler
@@ -381,8 +386,19 @@ class Door:
         request_id = self._request_id(request)
         if status == 405:
             refused = _wrong_method("an address", "GET, HEAD, POST")
+        elif isinstance(error, LineTooLong):
+            is_address = OF_ADDRESS in str(error)
+            refused = HttpRefused(
+                "address_too_long" if is_address else "header_too_long",
+                f"{'The address' if is_address else 'A header'} has more than "
+                f"{connections.LINE_BYTES_MAX} bytes.",
+            )
         elif status < 500:
             refused = HttpRefused("bad_request", "The request is not HTTP as it should be.")
+        elif isinstance(error, ConnectionError):
+            # Its client has gone in the middle of the body, and nobody reads the answer.
+            log.info("request_broken_off", request_id=request_id)
+            return self._replies.problem(request, errors.unexpected(), request_id, closes=True)
         else:
             log.error("request failed", request_id=request_id, exc_info=error)
             return self._replies.problem(request, errors.unexpected(), request_id, closes=True)
@@ -407,7 +423,8 @@ def _unless_known(request: web.BaseRequest, answer: web.Response) -> web.Respons
     """Return the answer with its ETag, or 304 to a client that has it (RFC 9110, 13.1.2)."""
     body = answer.body if isinstance(answer.body, bytes) else b""
     version = blake2b(body, digest_size=16).hexdigest()
-    answer.etag = version
+    # Weak, because it is the same for the compressed bytes.
+    answer.etag = ETag(version, is_weak=True)
     if answer.headers["Cache-Control"] == replies.HEADERS["Cache-Control"]:
         answer.headers["Cache-Control"] = "no-cache"
     if any(each.value in (version, "*") for each in request.if_none_match or ()):

@@ -93,7 +93,7 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
 async def client(instance: Instance) -> AsyncIterator[Client]:
     """Whoever asks."""
     timeout = aiohttp.ClientTimeout(total=40)
-    async with aiohttp.ClientSession(timeout=timeout, auto_decompress=False) as session:
+    async with aiohttp.ClientSession(timeout=timeout) as session:
         yield Client(session, instance)
 
 

@@ -21,11 +21,13 @@ TokenId = Annotated[str, Field(pattern=common.TOKEN_ID, examples=["7hQ2mX9aLk"])
 class CreateToken(SnakeRequest):
     """`/tokens/create`; no repositories means all that the creating token sees."""
 
-    name: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX, pattern=common.LINE)]
+    name: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX, pattern=common.NAME)]
     """What the token is for. For example `ci`."""
     role: Annotated[Role, BeforeValidator(common.one_of(Role))]
     """What it may do."""
-    repositories: Annotated[list[Repository], Field(max_length=REPOSITORIES_MAX)] | None = None
+    repositories: (
+        Annotated[list[Repository], Field(min_length=1, max_length=REPOSITORIES_MAX)] | None
+    ) = None
     """Only these repositories; without it all that your token sees."""
     expires_in_days: Annotated[Integer, Field(ge=1, le=EXPIRES_IN_DAYS_MAX)] | None = None
     """Days until it ends; 90 unless sent."""

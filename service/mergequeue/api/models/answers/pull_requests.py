@@ -35,13 +35,13 @@ class Readiness(Answer):
     """What a pull request needs before it may be tested."""
 
     has_impacted_targets: bool
-    """Whether targets were uploaded for its head."""
+    """Whether targets were uploaded for its head. For example `false`"""
     requires_impacted_targets: bool
-    """Whether the queue needs them."""
+    """Whether the queue needs them. For example `false`"""
     does_base_branch_match: bool
     """Whether its base is the branch of the queue."""
     git_hub_mergeability: Literal["UNSPECIFIED", "IN_PROGRESS", "MERGEABLE", "NOT_MERGEABLE"]
-    """What the provider says about conflicts."""
+    """What the provider says about conflicts. For example `MERGEABLE`"""
 
 
 class TimeLeft(Answer):
@@ -50,9 +50,9 @@ class TimeLeft(Answer):
     earliest: Time
     """When it lands at the earliest, as it looks now."""
     latest: Time
-    """When it lands at the latest, as it looks now."""
+    """When it lands at the latest, as it looks now. For example `2026-03-02T14:20:00.000Z`"""
     overdue: bool
-    """Whether an estimate has passed already."""
+    """Whether an estimate has passed already. For example `false`"""
 
 
 class ConclusionShown(Answer):
@@ -97,13 +97,13 @@ class TimelineEntry(Answer):
     event: str
     """What happened, as a word of a list that may grow. For example `EntryMoved`."""
     origin: EntryState | None = Field(alias="from")
-    """The state before; null where no state changed."""
+    """The state before; null where no state changed. For example `PENDING`"""
     to: EntryState | None
-    """The state after; null where no state changed."""
+    """The state after; null where no state changed. For example `TESTING`"""
     reason: Annotated[str, open_word(Reason)] | None
-    """Why, as a code; null where there is none."""
+    """Why, as a code; null where there is none. For example `test_started`"""
     message: str
-    """What happened, as a sentence. For example `Its tests passed.`"""
+    """What happened, as a sentence. For example `Its required checks run on a test branch.`"""
     actor: Actor
     """Who did it."""
     test_run_id: Id | None
@@ -116,19 +116,19 @@ class SubmissionFacts(Answer):
     id: Id
     """The submission: the same in all of its states."""
     state: EntryState
-    """The state of the submission."""
+    """The state of the submission. For example `TESTING`"""
     state_changed_at: Time
     """Since when it is in this state."""
     priority_value: Priority
-    """The priority: lower numbers go first."""
+    """The priority: lower numbers go first. For example `100`"""
     priority_name: Literal["urgent", "high", "medium", "low", "lowest"]
-    """The first level at or above the number."""
+    """The first level at or above the number. For example `medium`"""
     used_default_priority_name: Literal["medium"]
     """The level of pull requests that are submitted without a priority."""
     skip_the_line: bool
-    """Whether it goes before all others: its priority is 0."""
+    """Whether it goes before all others: its priority is 0. For example `false`"""
     no_batch: bool
-    """Whether it is tested alone."""
+    """Whether it is tested alone. For example `false`"""
     pr_title: str
     """Title of the pull request. For example `Cart totals`."""
     pr_number: Number
@@ -147,12 +147,12 @@ class SubmissionReadiness(SubmissionFacts):
     readiness: Readiness
     """What it needs before it may be tested."""
     force_enqueued: Literal[False]
-    """Always false: Headgate tests everything."""
+    """Always `false`: Headgate tests everything."""
     is_currently_submitted_to_queue: bool
     """Whether the submission has not ended."""
     required_checks: list[RequiredCheckShown]
     """The required checks of the test run that verified it, or that ended it, each with the report
-    that counts; empty before.
+    that counts; empty before. For example `[]`
     """
 
 
@@ -160,21 +160,25 @@ class SubmissionCourse(Answer):
     """The state of a submission, its history and its end."""
 
     verified_by_test_run: Id | None
-    """The test run that verified it; null before."""
+    """The test run that verified it; null before. For example `null`"""
     test_run_id: Id | None
     """Its present or last test run; null before the first test branch is built."""
     reason: Annotated[str, open_word(Reason)]
-    """Why it is in this state, as a code."""
+    """Why it is in this state, as a code. For example `test_started`"""
     reason_message: str
-    """The same as a sentence, and what of the queue stops it. For example `test (3.12) failed.`"""
+    """The same as a sentence, and what of the queue stops it. For example
+    `Its required checks run on a test branch.`
+    """
     retryable: bool
-    """Whether submitting it again unchanged may help."""
+    """Whether submitting it again unchanged may help. For example `false`"""
     who_must_act: WhoMustAct
     """Who must act before it continues."""
     position: Number | None
-    """Its place among those that are ready, from 1; null before it is ready and at the end."""
+    """Its place among those that are ready, from 1; null before it is ready and at the end. For
+    example `2`
+    """
     queue_length: Count
-    """How many are ready in the queue."""
+    """How many are ready in the queue. For example `7`"""
     eta: TimeLeft | None
     """When it probably lands; null while nothing is known."""
     submitted_at: Time
@@ -184,7 +188,7 @@ class SubmissionCourse(Answer):
     restarts: dict[str, Number]
     """How often its tests were restarted, by reason. For example `{"ahead_failed": 1}`"""
     conclusion: ConclusionShown | None
-    """How it ended; null before."""
+    """How it ended; null before. For example `null`"""
     links: SubmissionLinks
     """Where to read more."""
 
