@@ -90,6 +90,11 @@ class Wire:
         length = 0 if to_head or status in (100, 304) else int(headers["content-length"])
         return Reply(status, headers, await self._reader.readexactly(length))
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the server has closed the connection, as far as is heard here."""
+        return self._reader.at_eof()
+
     async def is_closed(self) -> bool:
         """Whether the server says no more; waits until it says anything at all."""
         try:

@@ -1,5 +1,6 @@
 """A reader of pages: asks over HTTP, sees the text, follows links."""
 
+import asyncio
 import re
 from base64 import b64encode
 from collections.abc import AsyncIterator
@@ -89,9 +90,10 @@ def parsed(html: bytes) -> Page:
 
 @dataclass
 class Browser:
-    """Somebody with a token, and a connection."""
+    """Somebody with a token, and a connection, opened anew where the server has ended it."""
 
     wire: Wire
+    port: int
     password: str
 
     async def get(self, path: str, *lines: str, **more: str) -> Reply:
@@ -101,6 +103,9 @@ class Browser:
         head = [f"{method} {path} HTTP/1.1", f"Host: {more.get('host', 'queue.example.org')}"]
         if password:
             head.append(f"Authorization: Basic {b64encode(f':{password}'.encode()).decode()}")
+        if self.wire.has_ended:
+            await self.wire.close()
+            self.wire = Wire(*await asyncio.open_connection("127.0.0.1", self.port))
         await self.wire.send("\r\n".join([*head, *lines, "", ""]).encode())
         return await self.wire.reply(to_head=method == "HEAD")
 
@@ -130,4 +135,6 @@ async def browsing(
         readiness.mark("recovery", "ok")
     app = wiring.build_own_app(asked, readiness)
     async with served(app) as port, connected(port) as wire:
-        yield Browser(wire, password)
+        browser = Browser(wire, port, password)
+        yield browser
+        await browser.wire.close()
