@@ -21,6 +21,7 @@ OTHER_QUEUES: Sequence[tuple[re.Pattern[str], str]] = tuple(
         (r"mergify/merge-queue", "mergify/merge-queue/**"),
         (r"trunk-merge", "trunk-merge/**"),
         (r"gtmq_", "gtmq_**"),
+        (r"automation/bors/", "automation/bors/**"),
         (r"(?:^|['/])staging(?:'|$)", "staging"),
         (r"(?:^|['/])trying(?:'|$)", "trying"),
     )

@@ -1,0 +1,69 @@
+"""Widen the conditions of workflows that name another queue's branches or event."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bot.github import conditions, workflow_jobs
+from bot.github.audits import workflow_rules
+from bot.github.workflow_files import PROBE
+from service.provider.values import Vehicle
+
+TEXT = r"'(?:[^']|'')*'"
+CONTEXT = r"github\.[\w.]+"
+SAME = rf"(?:{CONTEXT}\s*==\s*{TEXT}|{TEXT}\s*==\s*{CONTEXT})"
+CALL = rf"(?:startsWith|contains)\(\s*{CONTEXT}\s*,\s*{TEXT}\s*\)"
+DIFFERS = rf"(?:{CONTEXT}\s*!=\s*{TEXT}|{TEXT}\s*!=\s*{CONTEXT})"
+ATOM = re.compile(rf"(?P<no>!\s*{CALL}|{DIFFERS})|(?P<yes>{CALL}|{SAME})", re.IGNORECASE)
+OURS = "headgate/merge"
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """How test branches start CI, and which other queue's places count as such.
+
+    `twins`: the names of jobs of which one runs only in the other queue.
+    """
+
+    vehicle: Vehicle
+    target: str
+    places: frozenset[str]
+    required: frozenset[str] = frozenset()
+    twins: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def ours(self) -> str:
+        """The condition that is true on test branches."""
+        return workflow_rules.CONDITIONS[self.vehicle]
+
+
+def widened(text: str, goal: Goal, job: str = "") -> str:
+    """Return an expression that is on our test branches what it is in the other queue.
+
+    `A == 'merge_group'` becomes `(A == 'merge_group' || OURS)`. The opposite is narrowed only for
+    a job of which a twin runs in the queue: any other job may run there and tests more.
+    """
+    if OURS in text:
+        return text
+    changed = ATOM.sub(_replacement(goal, job), text)
+    if changed != text or workflow_jobs.place_in(text) not in goal.places:
+        return changed
+    push = goal.vehicle is Vehicle.PUSH
+    seen = conditions.on_push(PROBE) if push else conditions.on_draft(PROBE, goal.target)
+    if conditions.can_be_true(text, seen):
+        return text
+    body, closing = (text[:-2], text[-2:]) if text.endswith("}}") else (text, "")
+    return f"{body.rstrip()} || {goal.ours}{' ' if closing else ''}{closing}"
+
+
+def _replacement(goal: Goal, job: str) -> Callable[[re.Match[str]], str]:
+    def replaced(match: re.Match[str]) -> str:
+        atom = match[0]
+        if workflow_jobs.place_in(atom) not in goal.places:
+            return atom
+        if match["yes"]:
+            both = f"{atom} || {goal.ours}"
+            return both if atom == match.string.strip() else f"({both})"
+        return f"({atom} && !{goal.ours})" if job in goal.twins else atom
+
+    return replaced

@@ -1,0 +1,282 @@
+"""Change workflow files as text, so that they also run on the queue's test branches.
+
+Only insertions, at places that the YAML parser names: everything else of a file stays as it is.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from bot.cli.moving import expressions
+from bot.cli.moving.expressions import Goal
+from bot.github import workflow_files, workflow_jobs, workflows
+from bot.github.workflow_files import Unread, Workflow
+from service.provider.values import Vehicle
+
+PATTERN = f'"{workflows.PATTERN}"'
+INDENT = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class Insertion:
+    """Text in place of the characters from `start` to `end`; `line` is where people find it."""
+
+    start: int
+    end: int
+    text: str
+    line: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A workflow file after the changes. `missed` are lines and why they were not changed."""
+
+    text: str
+    done: tuple[Insertion, ...] = ()
+    missed: tuple[tuple[int, str, str], ...] = ()
+
+
+def edited(name: str, text: str, goal: Goal) -> Edited:
+    """Return a workflow with the trigger and the conditions that the goal asks for.
+
+    A file that cannot be read is returned as it is. Safe to repeat: a second time changes nothing.
+    """
+    workflow = read_one(name, text, goal.target)
+    root = None if workflow is None else yaml.compose(text, Loader=yaml.SafeLoader)
+    if workflow is None or not isinstance(root, MappingNode):
+        return Edited(text)
+    editor = _Editor(text, goal)
+    if _needs_push(workflow, goal):
+        editor.add_trigger(root)
+    editor.widen(root)
+    insertions = editor.distinct()
+    changed = applied(text, insertions)
+    if insertions and not _is_sound(read_one(name, changed, goal.target), workflow):
+        why = "Headgate could not change this file without breaking it."
+        return Edited(text, (), ((1, "on", why),))
+    return Edited(changed, insertions, (*editor.missed, *_missed(changed, goal)))
+
+
+def read_one(name: str, text: str, target: str) -> Workflow | None:
+    """Return one workflow; None if it cannot be read or is none."""
+    content = {name: text.encode("utf-8", "replace")}
+    found = next(iter(workflow_files.pieces(content, target)), None)
+    return None if isinstance(found, Unread) else found
+
+
+def applied(text: str, insertions: Sequence[Insertion]) -> str:
+    """Return the text with all insertions, the last first so that places stay true."""
+    for each in sorted(insertions, key=lambda one: (one.start, one.end), reverse=True):
+        text = text[: each.start] + each.text + text[each.end :]
+    return text
+
+
+def _needs_push(workflow: Workflow, goal: Goal) -> bool:
+    """Return whether a workflow must start on pushes of test branches and does not."""
+    if goal.vehicle is not Vehicle.PUSH or workflow.on_push:
+        return False
+    if workflow.elsewhere in goal.places:
+        return True
+    if not (workflow.on_draft or workflow.wrong_types):
+        return False
+    return bool(workflow.guarded or workflow.wrong_types) or any(
+        workflow.reports(name) for name in goal.required
+    )
+
+
+def _is_sound(after: Workflow | None, before: Workflow) -> bool:
+    """Return whether the changed file still has the same jobs, and starts where it started."""
+    if after is None:
+        return False
+    kept = (before.jobs, before.on_draft, before.filtered)
+    return kept == (after.jobs, after.on_draft, after.filtered) and after.on_push >= before.on_push
+
+
+def _missed(text: str, goal: Goal) -> Iterator[tuple[int, str, str]]:
+    """Yield the lines that name another queue and that no change covers."""
+    in_triggers = False
+    for number, line in enumerate(text.splitlines(), 1):
+        code = line.partition(" #")[0]
+        if code.strip() and not code.startswith((" ", "-", "#")):
+            in_triggers = re.match(r"""["']?on["']?\s*:""", code) is not None
+        if in_triggers or code.lstrip().startswith("#") or "headgate/merge" in code:
+            continue
+        if workflow_jobs.place_in(code) in goal.places:
+            yield (
+                number,
+                code.strip(),
+                "This line names the other queue in a form that Headgate does not change.",
+            )
+
+
+class _Editor:
+    """Collects the changes of one file."""
+
+    def __init__(self, text: str, goal: Goal) -> None:
+        self.text = text
+        self.goal = goal
+        self.found: list[Insertion] = []
+        self.missed: list[tuple[int, str, str]] = []
+        self.newline = "\r\n" if "\r\n" in text else "\n"
+
+    def distinct(self) -> tuple[Insertion, ...]:
+        """Return the changes; those of an alias are those of its anchor."""
+        return tuple(dict.fromkeys(self.found))
+
+    def _put(self, at: int, text: str, node: Node, what: str, end: int | None = None) -> None:
+        line = node.start_mark.line + 1
+        self.found.append(Insertion(at, at if end is None else end, text, line, what))
+
+    # ------------------------------------------------------------------------ triggers
+
+    def add_trigger(self, root: MappingNode) -> None:
+        """Let the workflow start on pushes to the queue's test branches."""
+        on = _value(root, "on")
+        if isinstance(on, ScalarNode):
+            indent = self.newline + INDENT
+            pushes = f"push:{indent}{INDENT}branches: [{PATTERN}]"
+            both = f"{indent}{on.value}:{indent}{pushes}"
+            # What stands before the value on its line stays, up to the colon.
+            at = self.text.rindex(":", 0, on.start_mark.index) + 1
+            if self.text[at : on.start_mark.index].strip():
+                self.missed.append((on.start_mark.line + 1, f"on: {on.value}", BETWEEN))
+            else:
+                self._put(at, both, on, TRIGGER, on.end_mark.index)
+        elif isinstance(on, SequenceNode):
+            self._add_to_list(on)
+        elif isinstance(on, MappingNode):
+            push = _value(on, "push")
+            if isinstance(push, MappingNode) and push.value:
+                self._add_branch(push)
+            else:
+                self._add_push(on)
+
+    def _add_to_list(self, on: SequenceNode) -> None:
+        """Make a mapping of a list of events, item by item."""
+        if on.flow_style:
+            self._put(on.start_mark.index, "{", on, TRIGGER, on.start_mark.index + 1)
+            for item in on.value:
+                self._put(item.end_mark.index, ": {}", item, TRIGGER)
+            end = on.end_mark.index - 1
+            text = f"{self._comma(end)}push: {{branches: [{PATTERN}]}}}}"
+            self._put(end, text, on, TRIGGER, end + 1)
+            return
+        for item in on.value:
+            dash = self.text.rindex("-", 0, item.start_mark.index)
+            self._put(dash, " ", item, TRIGGER, dash + 1)
+            self._put(item.end_mark.index, ":", item, TRIGGER)
+        self._put_lines(on.value[-1], on.value[-1].start_mark.column, self._push_lines())
+
+    def _add_push(self, on: MappingNode) -> None:
+        if on.flow_style:
+            end = on.end_mark.index - 1
+            text = f"{self._comma(end)}push: {{branches: [{PATTERN}]}}"
+            self._put(end, text, on, TRIGGER)
+            return
+        self._put_lines(_last_leaf(on), on.start_mark.column, self._push_lines())
+
+    def _push_lines(self) -> tuple[str, ...]:
+        return ("push:", f"{INDENT}branches: [{PATTERN}]")
+
+    def _add_branch(self, push: MappingNode) -> None:
+        """Add the test branches to the branches of a push, or beside its other filters."""
+        branches = _value(push, "branches")
+        if _value(push, "branches-ignore") is not None:
+            self.missed.append((push.start_mark.line + 1, "on.push.branches-ignore", IGNORED))
+        elif isinstance(branches, SequenceNode) and branches.flow_style:
+            end = branches.end_mark.index - 1
+            self._put(end, f"{self._comma(end)}{PATTERN}", branches, TRIGGER)
+        elif isinstance(branches, SequenceNode):
+            last = branches.value[-1]
+            dash = self.text.rindex("-", 0, last.start_mark.index)
+            column = dash - self.text.rfind("\n", 0, dash) - 1
+            self._put_lines(last, column, (f"- {PATTERN}",))
+        elif isinstance(branches, ScalarNode) and branches.value:
+            self._put(branches.start_mark.index, "[", branches, TRIGGER)
+            self._put(branches.end_mark.index, f", {PATTERN}]", branches, TRIGGER)
+        elif push.flow_style:
+            end = push.end_mark.index - 1
+            self._put(end, f"{self._comma(end)}branches: [{PATTERN}]", push, TRIGGER)
+        else:
+            self._put_lines(_last_leaf(push), push.start_mark.column, (f"branches: [{PATTERN}]",))
+
+    def _comma(self, end: int) -> str:
+        """Return what separates a new last item from those before this place."""
+        before = self.text[:end].rstrip()
+        return "" if before.endswith(("[", "{")) else " " if before.endswith(",") else ", "
+
+    def _put_lines(self, after: Node, column: int, lines: Sequence[str]) -> None:
+        """Insert lines after the one on which a value ends."""
+        end = self.text.find("\n", after.end_mark.index)
+        at = len(self.text) if end < 0 else end - (self.newline == "\r\n")
+        text = "".join(f"{self.newline}{' ' * column}{line}" for line in lines)
+        self._put(at, text, after, TRIGGER)
+
+    # ---------------------------------------------------------------------- conditions
+
+    def widen(self, root: MappingNode) -> None:
+        """Widen the conditions of jobs and steps that name the other queue."""
+        jobs = _value(root, "jobs")
+        for name, job in jobs.value if isinstance(jobs, MappingNode) else ():
+            shown = _value(job, "name")
+            self._condition(job, jobs, shown.value if isinstance(shown, ScalarNode) else name.value)
+            steps = _value(job, "steps")
+            for step in steps.value if isinstance(steps, SequenceNode) else ():
+                self._condition(step, steps, "")
+
+    def _condition(self, owner: Node, around: Node | None, job: str) -> None:
+        condition = _value(owner, "if")
+        if not isinstance(condition, ScalarNode):
+            return
+        is_flow = any(bool(getattr(one, "flow_style", False)) for one in (owner, around) if one)
+        start, end = condition.start_mark.index, condition.end_mark.index
+        raw = self.text[start:end]
+
+        def change(text: str) -> str:
+            return expressions.widened(text, self.goal, job)
+
+        new = _in_style(raw, condition.style, change, is_flow=is_flow)
+        if new != raw:
+            self._put(start, new, condition, CONDITION, end)
+
+
+TRIGGER = "also starts on the queue's test branches"
+IGNORED = "`branches-ignore` leaves test branches out, and GitHub allows no `branches` beside it."
+BETWEEN = "A comment stands between the key and its value, so Headgate does not change it."
+CONDITION = "is also true on the queue's test branches"
+
+
+def _in_style(raw: str, style: str | None, change: Callable[[str], str], *, is_flow: bool) -> str:
+    """Return a scalar with a changed expression, quoted as before; plain in a flow: quoted."""
+    match style:
+        case "'":
+            return "'" + change(raw[1:-1].replace("''", "'")).replace("'", "''") + "'"
+        case '"':
+            return '"' + change(raw[1:-1]) + '"'
+        case "|" | ">":
+            content = raw.rstrip()
+            return change(content) + raw[len(content) :]
+    new = change(raw)
+    if new == raw or not is_flow:
+        return new
+    one_line = " ".join(new.split())
+    return '"' + one_line.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _value(node: Node | None, key: str) -> Node | None:
+    pairs = node.value if isinstance(node, MappingNode) else ()
+    return next((value for name, value in pairs if name.value == key), None)
+
+
+def _last_leaf(node: Node) -> Node:
+    """Return the value that ends last; that of a key without a value is its key."""
+    if isinstance(node, MappingNode) and node.value and not node.flow_style:
+        key, value = node.value[-1]
+        return key if isinstance(value, ScalarNode) and not value.value else _last_leaf(value)
+    if isinstance(node, SequenceNode) and node.value and not node.flow_style:
+        return _last_leaf(node.value[-1])
+    return node

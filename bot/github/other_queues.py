@@ -1,0 +1,24 @@
+"""The settings files of other merge queues and merge bots, as their own documentation names them."""
+
+from collections.abc import Mapping
+
+MERGIFY, BORS, RUST_BORS, KODIAK = "Mergify", "bors", "rust-bors", "Kodiak"
+TRUNK, BULLDOZER = "Trunk", "Bulldozer"
+
+FILES: Mapping[str, str] = {
+    ".mergify.yml": MERGIFY,
+    ".mergify.yaml": MERGIFY,
+    ".mergify/config.yml": MERGIFY,
+    ".mergify/config.yaml": MERGIFY,
+    ".github/mergify.yml": MERGIFY,
+    ".github/mergify.yaml": MERGIFY,
+    "bors.toml": BORS,
+    ".github/bors.toml": BORS,
+    "rust-bors.toml": RUST_BORS,
+    ".kodiak.toml": KODIAK,
+    ".github/.kodiak.toml": KODIAK,
+    ".trunk/trunk.yaml": TRUNK,
+    ".bulldozer.yml": BULLDOZER,
+    ".github/bulldozer.yml": BULLDOZER,
+}
+"""Which tool reads a path; of several files of one tool the first counts."""
