@@ -1,4 +1,4 @@
-"""The settings files of other merge queues and merge bots, as their own documentation names them."""
+"""The settings files of other merge queues and bots, as their own documentation names them."""
 
 from collections.abc import Mapping
 
@@ -22,3 +22,8 @@ FILES: Mapping[str, str] = {
     ".github/bulldozer.yml": BULLDOZER,
 }
 """Which tool reads a path; of several files of one tool the first counts."""
+
+
+def tool_of(path: str) -> str | None:
+    """Return the tool whose settings file this is, by the end of its path; None: no other's."""
+    return next((FILES[one] for one in FILES if f"/{path}".endswith(f"/{one}")), None)

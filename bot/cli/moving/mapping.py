@@ -55,6 +55,11 @@ class Place:
     key: str
     value: str
 
+    @property
+    def order(self) -> tuple[bool, str, int]:
+        """Places by file and line, those of workflows last."""
+        return self.file.startswith(".github/workflows"), self.file, self.line or 0
+
 
 @dataclass(frozen=True, slots=True)
 class Carried:

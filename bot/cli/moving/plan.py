@@ -73,9 +73,17 @@ class _Found:
     required: set[str] = field(default_factory=set)
 
 
+OWN_FILE = repository_file.PATH
+
+
 def paths() -> tuple[str, ...]:
     """Return the files to read beside the workflows."""
-    return (*other_queues.FILES, repository_file.PATH)
+    return (*other_queues.FILES, OWN_FILE)
+
+
+def sources_in(files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return the other queues that have a file among these."""
+    return tuple(dict.fromkeys(name for path, name in other_queues.FILES.items() if path in files))
 
 
 def make(files: Mapping[str, bytes], branch: str, rules: tuple[str, bytes] | None = None) -> Plan:
@@ -89,27 +97,32 @@ def make(files: Mapping[str, bytes], branch: str, rules: tuple[str, bytes] | Non
         is_first = all(one.source.name != name for one in found.files)
         if path in files and name in BY_NAME and is_first:
             _read_file(found, path, files[path])
+        elif path in files:
+            found.each.append((None, _ignored(path, name)))
     if rules is not None:
         _read_rules(found, *rules)
     sources = tuple(one.source.name for one in found.files)
     sections, left = _sections(found, branch)
     known = {str(name) for each in sections.values() for name in _value(each, REQUIRED)}
     fix = fix_workflows(files, branch, known | found.required, sources)
-    if fix.vehicle is Vehicle.PUSH and sources:
+    if fix.vehicle is Vehicle.PUSH and (sources or fix.has_own_tests):
         place = Place(workflows.FOLDER, None, "", "")
         for setting, value, remark in PUSHED if fix.has_own_tests else PUSHED[:1]:
             carried_to = Carried(place, setting, value, remark)
             sections.setdefault(branch, {}).setdefault(setting, carried_to)
     changes = list(fix.changes)
-    if sources:
-        before = files.get(repository_file.PATH)
+    if sources or fix.has_own_tests:
+        before = files.get(OWN_FILE)
         shown = None if before is None else before.decode("utf-8", "replace")
-        changes.insert(0, Change(repository_file.PATH, shown, _written(sections, sources)))
+        after = _written(sections, sources)
+        if shown != after:
+            changes.insert(0, Change(OWN_FILE, shown, after))
     carried = tuple(one for each in sections.values() for one in each.values())
     farewells = [_farewell(file) for file in found.files]
-    return Plan(
-        branch, sources, fix.vehicle, tuple(changes), carried, (*left, *fix.left, *farewells)
-    )
+    if fix.has_merge_group and tables.GITHUB.name not in sources:
+        farewells.append(_rules_not_read(branch))
+    rest = sorted((*left, *fix.left, *farewells), key=lambda one: one.place.order)
+    return Plan(branch, sources, fix.vehicle, tuple(changes), carried, tuple(rest))
 
 
 def _read_file(found: _Found, path: str, content: bytes) -> None:
@@ -126,6 +139,15 @@ def _read_file(found: _Found, path: str, content: bytes) -> None:
         found.each += mergify.found_in(file)
     else:
         found.each += ((None, one) for one in mapping.translate(file))
+
+
+def _ignored(path: str, name: str) -> Left:
+    """Return that a file was not read: of another one of the tool, or of one without a queue."""
+    why = f"Headgate reads no settings of {name} from this file."
+    if name in BY_NAME:
+        why = f"{name} reads another of its files first, and so does Headgate."
+    todo = f"Delete it, or take the branch out of it, if {name} merges pull requests."
+    return Left(Place(path, None, "", ""), why, todo)
 
 
 def _read_rules(found: _Found, path: str, content: bytes) -> None:
@@ -211,7 +233,7 @@ def _value(section: Mapping[str, Carried], setting: str) -> tuple[str, ...]:
 def _written(sections: Mapping[str, Mapping[str, Carried]], sources: Sequence[str]) -> str:
     """Return the repository's file, each setting with where it comes from."""
     lines = [
-        f"# Written by `headgate import` from the settings of {' and '.join(sources)}.",
+        f"# Written by `headgate import` from {' and '.join(sources) or 'the workflows'}.",
         "# `headgate config validate` checks it; `headgate config schema` has all settings.",
         "version: 1",
         "queues:",
@@ -247,6 +269,16 @@ def _farewell(file: File) -> Left:
     )
 
 
+def _rules_not_read(branch: str) -> Left:
+    return Left(
+        Place(workflows.FOLDER, None, "merge_group", ""),
+        "Workflows run in GitHub's merge queue, whose settings were not read: they are a rule of "
+        "the branch.",
+        f"If it is in use: `gh api repos/OWNER/NAME/rules/branches/{branch} > rules.json`, then "
+        "`headgate import --rules rules.json`.",
+    )
+
+
 # ------------------------------------------------------------------------------- workflows
 
 
@@ -260,6 +292,7 @@ class WorkflowFix:
 
     vehicle: Vehicle
     has_own_tests: bool
+    has_merge_group: bool
     changes: tuple[Change, ...]
     left: tuple[Left, ...]
 
@@ -285,19 +318,26 @@ def fix_workflows(
     goal = Goal(vehicle, target, places, frozenset(required), twins)
     changes, left = [], [_not_read(one) for one in before if isinstance(one, Unread)]
     after: dict[str, bytes] = {}
+    unread = {one.name for one in before if isinstance(one, Unread)}
     for name, content in sorted(contents.items()):
-        text = content.decode("utf-8", "replace")
+        if name in unread:
+            continue
+        text = content.decode()
         done = workflow_edits.edited(name, text, goal)
         path = f"{workflows.FOLDER}/{name}"
-        after[name] = done.text.encode("utf-8", "replace")
-        left += [_missed(path, *each) for each in done.missed]
+        after[name] = done.text.encode()
+        left += [
+            Left(Place(path, one.line, "", mapping.shown(one.text)), one.why, one.todo)
+            for one in done.missed
+        ]
         if done.text != text:
             lines = tuple(dict.fromkeys((one.line, one.what) for one in done.done))
             changes.append(Change(path, text, done.text, lines))
     found = [one for one in workflow_files.pieces(after, target) if isinstance(one, Workflow)]
     left += _remarks(found, contents, goal)
-    has_own_tests = any(one.elsewhere in places for one in known)
-    return WorkflowFix(vehicle, has_own_tests, tuple(changes), tuple(left))
+    elsewhere = {one.elsewhere for one in known} & places
+    has_merge_group = "merge_group" in elsewhere
+    return WorkflowFix(vehicle, bool(elsewhere), has_merge_group, tuple(changes), tuple(left))
 
 
 def _vehicle_of(known: Sequence[Workflow], places: frozenset[str]) -> Vehicle:
@@ -316,11 +356,6 @@ def _twins(known: Sequence[Workflow], places: frozenset[str]) -> Iterator[str]:
             yield job.name
 
 
-def _missed(path: str, line: int, text: str, why: str) -> Left:
-    todo = f"Let it also be true on test branches (`{workflows.PATTERN}`), if it matters there."
-    return Left(Place(path, line, "", mapping.shown(text)), why, todo)
-
-
 def _not_read(one: Unread) -> Left:
     line = re.match(r"Line (\d+): ", one.why)
     place = Place(f"{workflows.FOLDER}/{one.name}", int(line[1]) if line else None, "", "")
@@ -336,7 +371,7 @@ def _remarks(found: Sequence[Workflow], before: Mapping[str, bytes], goal: Goal)
     for workflow in found:
         events = workflows.events_of(workflow, goal.vehicle)
         path = f"{workflows.FOLDER}/{workflow.name}"
-        text = before[workflow.name].decode("utf-8", "replace")
+        text = before[workflow.name].decode()
         if not events and workflow.on_draft and not goal.required:
             yield Left(
                 Place(path, _line(text, "on"), "on", ""),

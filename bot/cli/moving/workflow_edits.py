@@ -32,12 +32,22 @@ class Insertion:
 
 
 @dataclass(frozen=True, slots=True)
+class Missed:
+    """A line that was not changed: why, and what to do."""
+
+    line: int
+    text: str
+    why: str
+    todo: str
+
+
+@dataclass(frozen=True, slots=True)
 class Edited:
-    """A workflow file after the changes. `missed` are lines and why they were not changed."""
+    """A workflow file after the changes."""
 
     text: str
     done: tuple[Insertion, ...] = ()
-    missed: tuple[tuple[int, str, str], ...] = ()
+    missed: tuple[Missed, ...] = ()
 
 
 def edited(name: str, text: str, goal: Goal) -> Edited:
@@ -57,7 +67,7 @@ def edited(name: str, text: str, goal: Goal) -> Edited:
     changed = applied(text, insertions)
     if insertions and not _is_sound(read_one(name, changed, goal.target), workflow):
         why = "Headgate could not change this file without breaking it."
-        return Edited(text, (), ((1, "on", why),))
+        return Edited(text, (), (Missed(1, "", why, YOURSELF),))
     return Edited(changed, insertions, (*editor.missed, *_missed(changed, goal)))
 
 
@@ -96,21 +106,26 @@ def _is_sound(after: Workflow | None, before: Workflow) -> bool:
     return kept == (after.jobs, after.on_draft, after.filtered) and after.on_push >= before.on_push
 
 
-def _missed(text: str, goal: Goal) -> Iterator[tuple[int, str, str]]:
+YOURSELF = f"Let it also start, or be true, on `{workflows.PATTERN}`, if it matters there."
+GRAPHITE = "withgraphite/graphite-ci-action"
+
+
+def _missed(text: str, goal: Goal) -> Iterator[Missed]:
     """Yield the lines that name another queue and that no change covers."""
     in_triggers = False
     for number, line in enumerate(text.splitlines(), 1):
         code = line.partition(" #")[0]
         if code.strip() and not code.startswith((" ", "-", "#")):
             in_triggers = re.match(r"""["']?on["']?\s*:""", code) is not None
+        if GRAPHITE in code:
+            why = "It asks Graphite whether to skip CI, and a skipped check is no evidence here."
+            todo = "Remove this step, and the conditions that read its output."
+            yield Missed(number, code.strip(), why, todo)
         if in_triggers or code.lstrip().startswith("#") or "headgate/merge" in code:
             continue
         if workflow_jobs.place_in(code) in goal.places:
-            yield (
-                number,
-                code.strip(),
-                "This line names the other queue in a form that Headgate does not change.",
-            )
+            why = "This line names the other queue in a form that Headgate does not change."
+            yield Missed(number, code.strip(), why, YOURSELF)
 
 
 class _Editor:
@@ -120,7 +135,7 @@ class _Editor:
         self.text = text
         self.goal = goal
         self.found: list[Insertion] = []
-        self.missed: list[tuple[int, str, str]] = []
+        self.missed: list[Missed] = []
         self.newline = "\r\n" if "\r\n" in text else "\n"
 
     def distinct(self) -> tuple[Insertion, ...]:
@@ -130,6 +145,9 @@ class _Editor:
     def _put(self, at: int, text: str, node: Node, what: str, end: int | None = None) -> None:
         line = node.start_mark.line + 1
         self.found.append(Insertion(at, at if end is None else end, text, line, what))
+
+    def _miss(self, node: Node, text: str, why: str) -> None:
+        self.missed.append(Missed(node.start_mark.line + 1, text, why, YOURSELF))
 
     # ------------------------------------------------------------------------ triggers
 
@@ -143,7 +161,7 @@ class _Editor:
             # What stands before the value on its line stays, up to the colon.
             at = self.text.rindex(":", 0, on.start_mark.index) + 1
             if self.text[at : on.start_mark.index].strip():
-                self.missed.append((on.start_mark.line + 1, f"on: {on.value}", BETWEEN))
+                self._miss(on, f"on: {on.value}", BETWEEN)
             else:
                 self._put(at, both, on, TRIGGER, on.end_mark.index)
         elif isinstance(on, SequenceNode):
@@ -186,7 +204,7 @@ class _Editor:
         """Add the test branches to the branches of a push, or beside its other filters."""
         branches = _value(push, "branches")
         if _value(push, "branches-ignore") is not None:
-            self.missed.append((push.start_mark.line + 1, "on.push.branches-ignore", IGNORED))
+            self._miss(push, "branches-ignore", IGNORED)
         elif isinstance(branches, SequenceNode) and branches.flow_style:
             end = branches.end_mark.index - 1
             self._put(end, f"{self._comma(end)}{PATTERN}", branches, TRIGGER)

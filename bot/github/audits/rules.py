@@ -1,9 +1,10 @@
 """Audits of the branch and its rules: what keeps the queue from landing, or lets others past it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from bot.github import protection
 from bot.github.audits.facts import RepositoryFacts
+from bot.github.other_queues import FILES, TRUNK
 from bot.github.rules import Rule
 from service.provider import audits
 from service.provider.audits import Finding, audit, error, note, warning
@@ -271,26 +272,24 @@ def branch_names(facts: RepositoryFacts) -> Iterator[Finding]:
             )
 
 
-# Where these tools read their settings, by their own documentation.
-FILES: Mapping[str, str] = {
-    ".mergify.yml": "Mergify",
-    ".mergify/config.yml": "Mergify",
-    ".github/mergify.yml": "Mergify",
-    "bors.toml": "bors",
-    ".github/bors.toml": "bors",
-    ".kodiak.toml": "Kodiak",
-    ".github/.kodiak.toml": "Kodiak",
-    ".bulldozer.yml": "Bulldozer",
-    ".github/bulldozer.yml": "Bulldozer",
-}
-
-
 @audit("other-queues", "No settings file of another merge queue was found.")
 def other_queues(facts: RepositoryFacts) -> Iterator[Finding]:
-    """Yield a warning for each settings file of another tool."""
+    """Yield a warning for each settings file of another tool.
+
+    Trunk keeps the settings of its queue elsewhere, and others of its tools use its file.
+    """
+    branch = facts.subject.branch
     for path in sorted(FILES.keys() & facts.paths):
+        if FILES[path] == TRUNK:
+            yield note(
+                f"`{path}` is Trunk's. If its merge queue is in use, it moves `{branch}` past this "
+                "queue, and every run begins again.",
+                f"Delete Trunk's queue for `{branch}`. `headgate import` takes over the file.",
+            )
+            continue
         yield warning(
             f"`{path}` configures {FILES[path]}. What it merges by itself moves "
-            f"`{facts.subject.branch}` past this queue, and every run begins again.",
-            f"Delete `{path}`, or take `{facts.subject.branch}` out of it.",
+            f"`{branch}` past this queue, and every run begins again.",
+            f"Delete `{path}`, or take `{branch}` out of it. `headgate import` takes over its "
+            "settings.",
         )
