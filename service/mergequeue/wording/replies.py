@@ -23,7 +23,7 @@ from service.mergequeue.wording import (
 )
 from service.mergequeue.wording.names import MERGE
 from service.mergequeue.wording.situation import PullRequestText
-from service.provider.signals import AskCancel, AskRetry, AskUnclear
+from service.provider.signals import AskCancel, AskForeign, AskRetry, AskStatus, AskUnclear
 from service.provider.stacks import MergedFrom
 from service.provider.values import (
     AccessLevel,
@@ -483,6 +483,29 @@ def _keep_order(queue: MergeQueue) -> Phrase:
         return Phrase()
     verb = "keeps its place" if depth == 1 else "keep their order"
     return phrase(" {} " + verb + ".", phrases.counted(depth, "PR", "PRs"))
+
+
+def foreign(ask: AskForeign) -> Answer:
+    """A command of another queue, which does nothing here."""
+    match ask.meant:
+        case AskCancel():
+            ours = "/merge cancel"
+        case AskRetry():
+            ours = "/merge retry"
+        case AskStatus():
+            ours = "/merge status"
+        case _:
+            ours = "/merge"
+    return _unclear(
+        phrase(
+            "{} is a command of {}, and this repository's queue is Headgate now: comment {}. ({} "
+            "lists all commands.)",
+            Code(ask.given),
+            ask.queue,
+            Code(ours),
+            Code("/merge help"),
+        )
+    )
 
 
 def unclear(ask: AskUnclear) -> Answer:
