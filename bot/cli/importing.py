@@ -213,7 +213,7 @@ def _commands(changes: "Iterable[Change]") -> list[str]:
         f"git add {paths}",
         'git commit -m "Move the merge queue to Headgate"',
         f"git push -u origin {NEW_BRANCH}",
-        'gh pr create --fill --body "See the list of headgate import"',
+        "gh pr create --fill",
         "headgate doctor    # once it is merged",
     ]
 

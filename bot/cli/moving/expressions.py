@@ -61,9 +61,10 @@ def _replacement(goal: Goal, job: str) -> Callable[[re.Match[str]], str]:
         atom = match[0]
         if workflow_jobs.place_in(atom) not in goal.places:
             return atom
-        if match["yes"]:
-            both = f"{atom} || {goal.ours}"
-            return both if atom == match.string.strip() else f"({both})"
-        return f"({atom} && !{goal.ours})" if job in goal.twins else atom
+        if match["no"] and job not in goal.twins:
+            return atom
+        both = f"{atom} || {goal.ours}" if match["yes"] else f"{atom} && !{goal.ours}"
+        is_whole = atom == match.string.strip().removeprefix("${{").removesuffix("}}").strip()
+        return both if is_whole else f"({both})"
 
     return replaced

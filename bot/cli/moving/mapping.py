@@ -90,12 +90,14 @@ class Left:
 class Source:
     """What is known of another queue: its rows, and what it does without being told.
 
-    `defaults` have a setting, its value and the remark; a key of the file wins.
+    `defaults` have a setting, its value and the remark; a key of the file wins. `end`: why and how
+    to end its work, where its file is not all of it.
     """
 
     name: str
     rows: Sequence[Row]
     defaults: Sequence[tuple[str, ConfigValue, str]] = ()
+    end: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

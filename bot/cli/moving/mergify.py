@@ -44,7 +44,7 @@ RULE_OF_PULLS = (
     "Keep Mergify for this, or write a workflow.",
 )
 ONE_QUEUE = (
-    "A branch has one queue, which the first rule has set up.",
+    "A branch has one queue; the rule `default`, or the first one, has set it up.",
     "Compare the two rules, and choose.",
 )
 RIGHTS = (
@@ -192,27 +192,44 @@ ALREADY = re.compile(r"-(?:draft|closed|conflict|merged)")
 """Conditions that every pull request in a queue of Headgate meets."""
 
 
-def found_in(file: File) -> Iterator[tuple[str | None, Carried | Left]]:
-    """Yield what each value became with the branch that it is about; None: the default one."""
-    branches = dict(_branches(file))
-    first: dict[str | None, int] = {}
-    for number, branch in branches.items():
-        first.setdefault(branch, number)
+def found_in(file: File, target: str) -> Iterator[tuple[str, Carried | Left]]:
+    """Yield what each value became with the branch that it is about, `target` if it names none."""
+    branches = dict(_branches(file, target))
+    chosen = dict(_chosen(file, branches))
     for one in translate(file):
         of_rule = _number_of(one)
-        branch = branches.get(of_rule) if of_rule is not None else None
-        if of_rule is None or first[branch] == of_rule:
+        branch = target if of_rule is None else branches[of_rule]
+        if of_rule is None or chosen[branch] == of_rule:
             yield branch, one
         elif isinstance(one, Carried):
             yield branch, Left(one.place, *ONE_QUEUE)
     for path, value in _conditions(file):
-        number = path[1] if isinstance(path[1], int) else 0
-        branch = branches.get(number)
-        if path[0] == "queue_rules" and first[branch] != number:
+        number = _rule_of(file, path)
+        branch = target if number is None else branches[number]
+        if number is not None and chosen[branch] != number:
             yield branch, Left(file.place(path, value), *ONE_QUEUE)
         else:
             yield from ((branch, one) for one in _condition(file, path, value))
-    yield from _others(file)
+    yield from ((target, one) for one in _others(file))
+
+
+def _rule_of(file: File, path: Path) -> int | None:
+    """Return the queue rule that a condition belongs to, or to which its rule leads."""
+    key, number = path[:2]
+    if key == "queue_rules" and isinstance(number, int):
+        return number
+    name = _queue_of(inner_of(inner_of(file.document.value, key), number))
+    names = [inner_of(rule, "name") for rule in _list(file, "queue_rules")]
+    return names.index(name) if name in names else None
+
+
+def _chosen(file: File, branches: Mapping[int, str]) -> Iterator[tuple[str, int]]:
+    """Yield the rule that counts for each branch: the one called `default`, else the first."""
+    rules = _list(file, "queue_rules")
+    for branch in set(branches.values()):
+        numbers = [number for number in branches if branches[number] == branch]
+        named = [number for number in numbers if inner_of(rules[number], "name") == "default"]
+        yield branch, (named or numbers)[0]
 
 
 def _number_of(one: Carried | Left) -> int | None:
@@ -225,7 +242,7 @@ def _list(file: File, key: str) -> list[object]:
     return found if isinstance(found, list) else []
 
 
-def _branches(file: File) -> Iterator[tuple[int, str | None]]:
+def _branches(file: File, target: str) -> Iterator[tuple[int, str]]:
     """Yield the branch of each queue rule, by its own conditions or those that route to it."""
     for number, rule in enumerate(_list(file, "queue_rules")):
         own = [value for key in CONDITIONS for _, value in _flat((), inner_of(rule, key))]
@@ -237,7 +254,7 @@ def _branches(file: File) -> Iterator[tuple[int, str | None]]:
             for _, value in _flat((), inner_of(each, "conditions"))
         ]
         bases = [match[1].strip() for value in (*own, *routed) if (match := BASE.fullmatch(value))]
-        yield number, bases[0] if bases else None
+        yield number, bases[0] if bases else target
 
 
 def _queue_of(rule: object) -> str | None:
@@ -323,26 +340,22 @@ def _condition(file: File, path: Path, value: str) -> Iterator[Carried | Left]:
         )
 
 
-def _others(file: File) -> Iterator[tuple[None, Carried | Left]]:
+def _others(file: File) -> Iterator[Carried | Left]:
     """Yield what the actions of rules became, and the conditions that are alternatives."""
     for number, rule in enumerate(_list(file, "pull_request_rules")):
         path: Path = ("pull_request_rules", number)
         if _queue_of(rule) is None:
-            yield None, Left(file.place(path, inner_of(rule, "name") or ""), *RULE_OF_PULLS)
+            yield Left(file.place(path, inner_of(rule, "name") or ""), *RULE_OF_PULLS)
             continue
         for action in ("queue", "merge"):
             options = inner_of(inner_of(rule, "actions"), action)
             for key, value in options.items() if isinstance(options, dict) else ():
                 row = next((one for one in QUEUE_KEYS if one.key == key), Row(key, why=UNKNOWN))
-                became = apply(file, row, (*path, "actions", action, key), value)
-                yield from ((None, one) for one in became)
+                yield from apply(file, row, (*path, "actions", action, key), value)
     for path, value in _places(file):
         for inside, found in _alternatives(path, value):
-            yield (
-                None,
-                Left(
-                    file.place(inside, found),
-                    "Alternatives among conditions have no equal.",
-                    "Choose the required checks: by a rule of the branch, or `requiredStatuses`.",
-                ),
+            yield Left(
+                file.place(inside, found),
+                "Alternatives among conditions have no equal.",
+                "Choose the required checks: by a rule of the branch, or `requiredStatuses`.",
             )

@@ -16,9 +16,11 @@ from service.mergequeue.operations import repository_file
 from service.provider.values import Vehicle
 from service.repofile.document import Unreadable
 
-OF_BORS = frozenset({"staging", "trying"})
-"""Branches of bors whose names others use too, so they count only beside its file."""
-PLACES = frozenset(place for _, place in workflow_jobs.OTHER_QUEUES) - OF_BORS
+TRY = frozenset({"trying"})
+"""The branch of `bors try`, which has no equal: what runs on it alone is left as it is."""
+OF_BORS = frozenset({"staging"})
+"""A branch of bors whose name others use too, so it counts only beside its file."""
+PLACES = frozenset(place for _, place in workflow_jobs.OTHER_QUEUES) - OF_BORS - TRY
 BY_NAME: Mapping[str, Source] = {
     one.name: one
     for one in (mergify.MERGIFY, tables.BORS, tables.RUST_BORS, tables.KODIAK, tables.TRUNK)
@@ -66,10 +68,11 @@ class Plan:
 
 @dataclass(slots=True)
 class _Found:
-    """What the files of other queues say, by branch; None is the branch that is imported."""
+    """What the files of other queues say, by branch; `branch` is the one that is imported."""
 
+    branch: str
     files: list[File] = field(default_factory=list)
-    each: list[tuple[str | None, Carried | Left]] = field(default_factory=list)
+    each: list[tuple[str, Carried | Left]] = field(default_factory=list)
     required: set[str] = field(default_factory=set)
 
 
@@ -91,18 +94,18 @@ def make(files: Mapping[str, bytes], branch: str, rules: tuple[str, bytes] | Non
 
     Raises NotReadable.
     """
-    found = _Found()
+    found = _Found(branch)
     for path in other_queues.FILES:
         name = other_queues.FILES[path]
         is_first = all(one.source.name != name for one in found.files)
         if path in files and name in BY_NAME and is_first:
             _read_file(found, path, files[path])
         elif path in files:
-            found.each.append((None, _ignored(path, name)))
+            found.each.append((branch, _ignored(path, name)))
     if rules is not None:
         _read_rules(found, *rules)
     sources = tuple(one.source.name for one in found.files)
-    sections, left = _sections(found, branch)
+    sections, left = _sections(found)
     known = {str(name) for each in sections.values() for name in _value(each, REQUIRED)}
     fix = fix_workflows(files, branch, known | found.required, sources)
     if fix.vehicle is Vehicle.PUSH and (sources or fix.has_own_tests):
@@ -136,9 +139,9 @@ def _read_file(found: _Found, path: str, content: bytes) -> None:
         return  # the file of Trunk's other tools
     found.files.append(file)
     if source is mergify.MERGIFY:
-        found.each += mergify.found_in(file)
+        found.each += mergify.found_in(file, found.branch)
     else:
-        found.each += ((None, one) for one in mapping.translate(file))
+        found.each += ((found.branch, one) for one in mapping.translate(file))
 
 
 def _ignored(path: str, name: str) -> Left:
@@ -167,21 +170,21 @@ def _read_rules(found: _Found, path: str, content: bytes) -> None:
         if inner_of(rule, "type") == "merge_queue":
             file = File(path, document, tables.GITHUB, base)
             found.files.append(file)
-            found.each += ((None, one) for one in mapping.translate(file))
+            found.each += ((found.branch, one) for one in mapping.translate(file))
         checks = inner_of(parameters, "required_status_checks")
         names = (inner_of(each, "context") for each in checks) if isinstance(checks, list) else ()
         found.required |= {name for name in names if isinstance(name, str)}
 
 
-def _sections(found: _Found, branch: str) -> tuple[dict[str, dict[str, Carried]], list[Left]]:
+def _sections(found: _Found) -> tuple[dict[str, dict[str, Carried]], list[Left]]:
     """Return the settings of each branch, and what cannot be among them."""
-    sections: dict[str, dict[str, Carried]] = {branch: {}} if found.files else {}
+    sections: dict[str, dict[str, Carried]] = {found.branch: {}} if found.files else {}
     left: list[Left] = []
     for where, one in found.each:
         if isinstance(one, Left):
             left.append(one)
             continue
-        section = sections.setdefault(where or branch, {})
+        section = sections.setdefault(where, {})
         known = section.get(one.setting)
         if known is None:
             section[one.setting] = one
@@ -230,6 +233,10 @@ def _value(section: Mapping[str, Carried], setting: str) -> tuple[str, ...]:
     return _names(section[setting].to) if setting in section else ()
 
 
+PLAIN = re.compile(r"[A-Za-z][\w./-]*")
+"""Branches that need no quotes in YAML."""
+
+
 def _written(sections: Mapping[str, Mapping[str, Carried]], sources: Sequence[str]) -> str:
     """Return the repository's file, each setting with where it comes from."""
     lines = [
@@ -240,7 +247,8 @@ def _written(sections: Mapping[str, Mapping[str, Carried]], sources: Sequence[st
     ]
     order = {name: number for number, name in enumerate(SETTINGS)}
     for branch, section in sections.items():
-        lines.append(f"  {json.dumps(branch)}:" + ("" if section else " {}"))
+        key = branch if PLAIN.fullmatch(branch) else json.dumps(branch)
+        lines.append(f"  {key}:" + ("" if section else " {}"))
         for setting in sorted(section, key=lambda name: order[name]):
             one = section[setting]
             lines.append(f"    {one.written}  # {_origin(one)}")
@@ -256,14 +264,11 @@ def _origin(one: Carried) -> str:
 def _farewell(file: File) -> Left:
     """Return what ends the work of the other queue."""
     name = file.source.name
-    if file.source is tables.GITHUB:
-        return Left(
-            Place(file.path, file.document.line_of(file.base[:-1]), "merge_queue", ""),
-            "While the rule is there, GitHub's own queue owns the branch and Headgate refuses it.",
-            "Remove the rule “Require merge queue” when you switch; keep the required checks.",
-        )
+    place = Place(file.path, file.document.line_of(file.base), mapping.dotted(file.base), "")
+    if file.source.end is not None:
+        return Left(place, *file.source.end)
     return Left(
-        Place(file.path, 1, "", ""),
+        place,
         f"While {name} is installed and has this file, it may merge past the queue.",
         f"Delete `{file.path}`, or take the branch out of it, and uninstall {name}'s App.",
     )

@@ -74,6 +74,10 @@ GITHUB = Source(
         ),
     ),
     (DIRECT,),
+    (
+        "While the rule is there, GitHub's own queue owns the branch and Headgate refuses it.",
+        "Remove the rule “Require merge queue” when you switch; keep the required checks.",
+    ),
 )
 
 

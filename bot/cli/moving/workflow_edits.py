@@ -18,6 +18,7 @@ from service.provider.values import Vehicle
 
 PATTERN = f'"{workflows.PATTERN}"'
 INDENT = "  "
+COMMENT = re.compile(r"#.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def edited(name: str, text: str, goal: Goal) -> Edited:
     if insertions and not _is_sound(read_one(name, changed, goal.target), workflow):
         why = "Headgate could not change this file without breaking it."
         return Edited(text, (), (Missed(1, "", why, YOURSELF),))
-    return Edited(changed, insertions, (*editor.missed, *_missed(changed, goal)))
+    return Edited(changed, insertions, (*editor.missed, *_missed(text, insertions, goal)))
 
 
 def read_one(name: str, text: str, target: str) -> Workflow | None:
@@ -80,7 +81,8 @@ def read_one(name: str, text: str, target: str) -> Workflow | None:
 
 def applied(text: str, insertions: Sequence[Insertion]) -> str:
     """Return the text with all insertions, the last first so that places stay true."""
-    for each in sorted(insertions, key=lambda one: (one.start, one.end), reverse=True):
+    in_order = sorted(insertions, key=lambda one: (one.start, one.end))
+    for each in in_order[::-1]:
         text = text[: each.start] + each.text + text[each.end :]
     return text
 
@@ -107,23 +109,30 @@ def _is_sound(after: Workflow | None, before: Workflow) -> bool:
 
 
 YOURSELF = f"Let it also start, or be true, on `{workflows.PATTERN}`, if it matters there."
+COMMENT_OF_LINE = re.compile(r"(?:^|\s)#.*")
+ON = re.compile(r"""["']?on["']?\s*:""")
 GRAPHITE = "withgraphite/graphite-ci-action"
 
 
-def _missed(text: str, goal: Goal) -> Iterator[Missed]:
+def _missed(text: str, insertions: Sequence[Insertion], goal: Goal) -> Iterator[Missed]:
     """Yield the lines that name another queue and that no change covers."""
+    covered = {
+        line
+        for one in insertions
+        for line in range(one.line, one.line + text.count("\n", one.start, one.end) + 1)
+    }
     in_triggers = False
     for number, line in enumerate(text.splitlines(), 1):
-        code = line.partition(" #")[0]
-        if code.strip() and not code.startswith((" ", "-", "#")):
-            in_triggers = re.match(r"""["']?on["']?\s*:""", code) is not None
+        code = COMMENT_OF_LINE.sub("", line)
+        if code.strip() and not code.startswith((" ", "-")):
+            in_triggers = ON.match(code) is not None
         if GRAPHITE in code:
             why = "It asks Graphite whether to skip CI, and a skipped check is no evidence here."
             todo = "Remove this step, and the conditions that read its output."
             yield Missed(number, code.strip(), why, todo)
-        if in_triggers or code.lstrip().startswith("#") or "headgate/merge" in code:
+        elif in_triggers or number in covered or expressions.OURS in code:
             continue
-        if workflow_jobs.place_in(code) in goal.places:
+        elif workflow_jobs.place_in(code) in goal.places:
             why = "This line names the other queue in a form that Headgate does not change."
             yield Missed(number, code.strip(), why, YOURSELF)
 
@@ -180,7 +189,7 @@ class _Editor:
             for item in on.value:
                 self._put(item.end_mark.index, ": {}", item, TRIGGER)
             end = on.end_mark.index - 1
-            text = f"{self._comma(end)}push: {{branches: [{PATTERN}]}}}}"
+            text = f"{self._comma(on)}push: {{branches: [{PATTERN}]}}}}"
             self._put(end, text, on, TRIGGER, end + 1)
             return
         for item in on.value:
@@ -192,7 +201,7 @@ class _Editor:
     def _add_push(self, on: MappingNode) -> None:
         if on.flow_style:
             end = on.end_mark.index - 1
-            text = f"{self._comma(end)}push: {{branches: [{PATTERN}]}}"
+            text = f"{self._comma(on)}push: {{branches: [{PATTERN}]}}"
             self._put(end, text, on, TRIGGER)
             return
         self._put_lines(_last_leaf(on), on.start_mark.column, self._push_lines())
@@ -207,7 +216,7 @@ class _Editor:
             self._miss(push, "branches-ignore", IGNORED)
         elif isinstance(branches, SequenceNode) and branches.flow_style:
             end = branches.end_mark.index - 1
-            self._put(end, f"{self._comma(end)}{PATTERN}", branches, TRIGGER)
+            self._put(end, f"{self._comma(branches)}{PATTERN}", branches, TRIGGER)
         elif isinstance(branches, SequenceNode):
             last = branches.value[-1]
             dash = self.text.rindex("-", 0, last.start_mark.index)
@@ -218,14 +227,18 @@ class _Editor:
             self._put(branches.end_mark.index, f", {PATTERN}]", branches, TRIGGER)
         elif push.flow_style:
             end = push.end_mark.index - 1
-            self._put(end, f"{self._comma(end)}branches: [{PATTERN}]", push, TRIGGER)
+            self._put(end, f"{self._comma(push)}branches: [{PATTERN}]", push, TRIGGER)
         else:
             self._put_lines(_last_leaf(push), push.start_mark.column, (f"branches: [{PATTERN}]",))
 
-    def _comma(self, end: int) -> str:
-        """Return what separates a new last item from those before this place."""
-        before = self.text[:end].rstrip()
-        return "" if before.endswith(("[", "{")) else " " if before.endswith(",") else ", "
+    def _comma(self, around: MappingNode | SequenceNode) -> str:
+        """Return what separates a new last item of a flow from those before it."""
+        if not around.value:
+            return ""
+        last = around.value[-1]
+        end = (last[1] if isinstance(last, tuple) else last).end_mark.index
+        after = COMMENT.sub("", self.text[end : around.end_mark.index])
+        return " " if "," in after else ", "
 
     def _put_lines(self, after: Node, column: int, lines: Sequence[str]) -> None:
         """Insert lines after the one on which a value ends."""
@@ -276,8 +289,9 @@ def _in_style(raw: str, style: str | None, change: Callable[[str], str], *, is_f
         case '"':
             return '"' + change(raw[1:-1]) + '"'
         case "|" | ">":
-            content = raw.rstrip()
-            return change(content) + raw[len(content) :]
+            head, line_end, content = raw.partition("\n")
+            text = content.rstrip()
+            return f"{head}{line_end}{change(text)}{content[len(text) :]}"
     new = change(raw)
     if new == raw or not is_flow:
         return new

@@ -23,7 +23,14 @@ from service.mergequeue.wording import (
 )
 from service.mergequeue.wording.names import MERGE
 from service.mergequeue.wording.situation import PullRequestText
-from service.provider.signals import AskCancel, AskForeign, AskRetry, AskStatus, AskUnclear
+from service.provider.signals import (
+    AskCancel,
+    AskForeign,
+    AskRetry,
+    AskStatus,
+    AskSubmit,
+    AskUnclear,
+)
 from service.provider.stacks import MergedFrom
 from service.provider.values import (
     AccessLevel,
@@ -494,8 +501,19 @@ def foreign(ask: AskForeign) -> Answer:
             ours = "/merge retry"
         case AskStatus():
             ours = "/merge status"
-        case _:
-            ours = "/merge"
+        case AskSubmit():
+            ours = MERGE.text
+        case None:
+            return _unclear(
+                phrase(
+                    "{} is a command of {}, and this repository's queue is Headgate now, which has "
+                    "none that does the same. {} submits, and {} lists all commands.",
+                    Code(ask.given),
+                    Code(ask.queue),
+                    MERGE,
+                    Code("/merge help"),
+                )
+            )
     return _unclear(
         phrase(
             "{} is a command of {}, and this repository's queue is Headgate now: comment {}. ({} "
