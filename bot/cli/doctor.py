@@ -82,8 +82,7 @@ def doctor(
         findings = output.objects(examined["findings"])
         place = place._replace(branch=str(examined["branch"]))
         if fix_workflows:
-            required = required_of(place)
-            return importing.fix_workflows(str(place.branch), required, write=write)
+            return importing.fix_workflows(str(place.branch), queue_of(place), write=write)
         if dry_test or live:
             spinner.show(f"dry test: waiting up to {minutes} min for required checks")
             findings = tried(place, minutes) + findings
@@ -97,16 +96,14 @@ def doctor(
     return Result(answer, lambda: show(f"{ref.slug} {place.branch}", findings), end)
 
 
-def required_of(place: Place) -> list[str]:
-    """Return the required checks of the branch's queue; none without a queue."""
+def queue_of(place: Place) -> Json:
+    """Return the settings of the branch's queue; empty without a queue."""
     try:
-        answer = place.post("/getQueue")
+        return place.post("/getQueue")
     except Refusal as refusal:
         if refusal.problem_code != "queue_not_found":
             raise
-        return []
-    names = answer.get("effectiveRequiredStatuses")
-    return [str(each) for each in names] if isinstance(names, list) else []
+        return {}
 
 
 def minutes_of(timeout: str) -> int:

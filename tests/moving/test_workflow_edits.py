@@ -148,8 +148,8 @@ CONDITIONS = [
         "if: 'github.event_name == ''merge_group'' || " + ON_PUSH.replace("'", "''") + "'",
     ),
     (
-        "if: >-\n      github.event_name == 'push' ||\n      contains(github.ref, 'trunk-merge/')\n",
-        "if: >-\n      github.event_name == 'push' ||\n"
+        "if: >-\n      github.actor == 'x' ||\n      contains(github.ref, 'trunk-merge/')\n",
+        "if: >-\n      github.actor == 'x' ||\n"
         f"      (contains(github.ref, 'trunk-merge/') || {ON_PUSH})\n",
     ),
     (

@@ -20,7 +20,7 @@ OURS = "headgate/merge"
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """How test branches start CI, and which other queue's places count as such.
+    """Kind of test branch, and the places of other queues that are to be the same as one.
 
     `twins`: the names of jobs of which one runs only in the other queue.
     """

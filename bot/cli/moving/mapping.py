@@ -88,7 +88,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is known of another queue: its rows, and what it does without being told.
+    """Another queue: rows for its keys, and its behavior without them.
 
     `defaults` have a setting, its value and the remark; a key of the file wins. `end`: why and how
     to end its work, where its file is not all of it.

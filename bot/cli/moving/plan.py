@@ -68,7 +68,7 @@ class Plan:
 
 @dataclass(slots=True)
 class _Found:
-    """What the files of other queues say, by branch; `branch` is the one that is imported."""
+    """Settings and losses by branch, of all files; `branch` is the one that is imported."""
 
     branch: str
     files: list[File] = field(default_factory=list)
@@ -414,6 +414,6 @@ def _remarks(found: Sequence[Workflow], before: Mapping[str, bytes], goal: Goal)
 
 def _line(text: str, key: str) -> int | None:
     """Return the first line with a key."""
-    pattern = re.compile(rf"""\s*["']?{key}(?:-ignore)?["']?\s*:""")
+    begins = (f"{key}:", f"{key}-ignore:", f'"{key}":', f"'{key}':")
     lines = enumerate(text.splitlines(), 1)
-    return next((number for number, line in lines if pattern.match(line)), None)
+    return next((number for number, line in lines if line.lstrip().startswith(begins)), None)

@@ -9,6 +9,8 @@ from service.repofile.document import Document, Path, Rules, Unreadable
 
 # Other tools allow anchors, and nest deeper than our own file.
 RULES = Rules(depth_max=50, has_aliases=True)
+LINE_CHARS_MAX = 1000
+"""A longer line is searched for no key."""
 TABLE = re.compile(r"\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?")
 KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
 PART = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
@@ -48,6 +50,8 @@ def _lines(text: str, value: object) -> Iterator[tuple[Path, int]]:
     yield (), 1
     table: Path = ()
     for number, line in enumerate(text.splitlines(), 1):
+        if len(line) > LINE_CHARS_MAX:
+            continue
         if match := TABLE.fullmatch(line):
             table = _parts(match[1])
             yield table, number

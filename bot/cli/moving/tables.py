@@ -1,4 +1,4 @@
-"""What becomes of each key of each other queue: one table for each, from its own documentation.
+"""Tables of the keys of other queues with the settings they become, by their own documentation.
 
 Sources: GitHub's description of the rule `merge_queue`; bors.tech/documentation; `src/config.rs` of
 rust-lang/bors; kodiakhq.com/docs/config-reference; docs.trunk.io/merge-queue. Mergify's table is in
