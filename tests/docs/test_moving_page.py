@@ -3,6 +3,7 @@
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic.alias_generators import to_snake
@@ -44,12 +45,12 @@ def test_a_key_that_a_table_names_is_one_of_that_queue(section):
 
 
 def test_a_setting_that_the_page_names_exists():
-    named = set(re.findall(r"`([a-z]+[A-Z]\w*)(?:: \w+)?`", PAGE))
+    named = set(re.findall(r"`([a-z]+[A-Z]\w*)(?:: \w+)?`", PAGE)) - {"startsWith"}
     assert {to_snake(name) for name in named} - set(SETTINGS) == set()
 
 
 def test_the_commands_of_the_page_exist():
-    tree = get_command(app.app)
+    tree: Any = get_command(app.app)
     for line in re.findall(r"headgate ((?:import|doctor)[^`\n#]*)", PAGE):
         name, *words = shlex.split(line)
         options = {
