@@ -46,6 +46,11 @@ class Row:
     todo: str = ""
 
 
+def without(reason: tuple[str, str], *keys: str) -> tuple[Row, ...]:
+    """Return rows of keys that have no equal for one reason: why, and what to do."""
+    return tuple(Row(key, why=reason[0], todo=reason[1]) for key in keys)
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A value in a file of the other queue; `line` is None if the file does not say it."""

@@ -27,6 +27,7 @@ from bot.cli.moving.mapping import (
     to,
     translate,
     whole,
+    without,
 )
 from bot.github import other_queues
 from service.repofile.document import Path
@@ -105,16 +106,15 @@ QUEUE_KEYS: tuple[Row, ...] = (
     Row("queue_branch_merge_method", _branch_method),
     Row("allow_inplace_checks", _direct),
     Row("commit_message_template", _message),
-    Row("update_method", why=tables.NO_UPDATES[0], todo=tables.NO_UPDATES[1]),
-    Row("autosquash", why=tables.NO_UPDATES[0], todo=tables.NO_UPDATES[1]),
-    Row("update_bot_account", why=OWN_APP[0], todo=OWN_APP[1]),
-    Row("merge_bot_account", why=OWN_APP[0], todo=OWN_APP[1]),
-    Row("draft_bot_account", why=OWN_APP[0], todo=OWN_APP[1]),
-    Row("allow_checks_interruption", why=INTERRUPTING[0], todo=INTERRUPTING[1]),
-    Row("allow_speculative_checks_interruption", why=INTERRUPTING[0], todo=INTERRUPTING[1]),
-    Row("disallow_checks_interruption_from_queues", why=INTERRUPTING[0], todo=INTERRUPTING[1]),
-    Row("priority", why=PRIORITY[0], todo=PRIORITY[1]),
-    Row("priority_rules", why=PRIORITY[0], todo=PRIORITY[1]),
+    *without(tables.NO_UPDATES, "update_method", "autosquash"),
+    *without(OWN_APP, "update_bot_account", "merge_bot_account", "draft_bot_account"),
+    *without(
+        INTERRUPTING,
+        "allow_checks_interruption",
+        "allow_speculative_checks_interruption",
+        "disallow_checks_interruption_from_queues",
+    ),
+    *without(PRIORITY, "priority", "priority_rules"),
     Row(
         "batch_max_failure_resolution_attempts",
         why="Headgate searches a failed batch until it has found the culprit.",
@@ -136,8 +136,7 @@ QUEUE_KEYS: tuple[Row, ...] = (
         why="A test branch that somebody changes is no proof, so its run is dropped.",
         todo="Nothing.",
     ),
-    Row("autoqueue", why=tables.BY_ITSELF[0], todo=tables.BY_ITSELF[1]),
-    Row("autoqueue_conditions", why=tables.BY_ITSELF[0], todo=tables.BY_ITSELF[1]),
+    *without(tables.BY_ITSELF, "autoqueue", "autoqueue_conditions"),
 )
 CONDITIONS = ("merge_conditions", "conditions", "queue_conditions", "routing_conditions")
 """Keys whose conditions say what must hold in the queue; the first two name the checks of it."""
@@ -154,7 +153,7 @@ MERGIFY = Source(
         Row("merge_queue.max_parallel_checks", to("concurrency", whole)),
         Row("merge_queue.reset_on_external_merge", why=OWN_APP[0], todo="Nothing."),
         Row("pull_request_rules"),
-        Row("priority_rules", why=PRIORITY[0], todo=PRIORITY[1]),
+        *without(PRIORITY, "priority_rules"),
         Row(
             "partition_rules",
             why="Headgate finds by impacted targets what need not wait for each other.",
@@ -171,13 +170,13 @@ MERGIFY = Source(
             todo="Import a file that has them written out.",
         ),
         Row("shared"),
-        Row("commands_restrictions", why=RIGHTS[0], todo=RIGHTS[1]),
+        *without(RIGHTS, "commands_restrictions"),
         Row(
             "merge_protections",
             why="Headgate leaves what a pull request needs to the rules of the branch.",
             todo="Write a ruleset, or a required check.",
         ),
-        Row("merge_protections_settings", why=tables.BY_ITSELF[0], todo=tables.BY_ITSELF[1]),
+        *without(tables.BY_ITSELF, "merge_protections_settings"),
     ),
     (("merge_method", "MERGE_COMMIT", "Mergify's own if the file names none"),),
 )

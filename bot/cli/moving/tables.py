@@ -6,6 +6,7 @@ rust-lang/bors; kodiakhq.com/docs/config-reference; docs.trunk.io/merge-queue. M
 """
 
 from bot.cli.moving.mapping import (
+    Convert,
     Row,
     Settings,
     Source,
@@ -18,6 +19,7 @@ from bot.cli.moving.mapping import (
     text,
     to,
     whole,
+    without,
 )
 from bot.github import other_queues
 
@@ -60,8 +62,7 @@ GITHUB = Source(
             why="A pull request lands once it and all ahead of it have passed, in any number.",
             todo="Nothing.",
         ),
-        Row("min_entries_to_merge", why=WAITS[0], todo=WAITS[1]),
-        Row("min_entries_to_merge_wait_minutes", why=WAITS[0], todo=WAITS[1]),
+        *without(WAITS, "min_entries_to_merge", "min_entries_to_merge_wait_minutes"),
         Row(
             "check_run_retries_limit",
             why="Headgate confirms a failure by a second test run.",
@@ -106,10 +107,10 @@ def _bors_title(value: object) -> Settings:
     return {"commit_title": found}
 
 
-def _bors_row(key: str, convert: object = None, **more: str) -> tuple[Row, ...]:
+def _bors_row(key: str, convert: Convert | None = None, **more: str) -> tuple[Row, ...]:
     """Return the row of a key of bors, in which `_` and `-` are the same."""
     keys = dict.fromkeys((key, key.replace("_", "-")))
-    return tuple(Row(each, convert, **more) for each in keys)  # type: ignore[arg-type]
+    return tuple(Row(each, convert, **more) for each in keys)
 
 
 BORS = Source(
@@ -172,8 +173,8 @@ RUST_BORS = Source(
             why="Headgate counts a check only once it has run, however short the run was.",
             todo="Nothing.",
         ),
-        Row("labels", why=STATE_LABELS[0], todo=STATE_LABELS[1]),
-        Row("labels_blocking_approval", why=BLOCKED[0], todo=BLOCKED[1]),
+        *without(STATE_LABELS, "labels"),
+        *without(BLOCKED, "labels_blocking_approval"),
         Row("merge_queue_enabled"),
     ),
     (("merge_method", "MERGE_COMMIT", "what rust-bors does"), DIRECT),
@@ -214,34 +215,38 @@ KODIAK = Source(
         Row("merge.delete_branch_on_merge", to("delete_branch", flag)),
         Row(f"{MESSAGE}title", _title),
         Row(f"{MESSAGE}body", _body),
-        Row(f"{MESSAGE}body_type", why=BODY_AS_IT_IS[0], todo=BODY_AS_IT_IS[1]),
-        Row(f"{MESSAGE}strip_html_comments", why=BODY_AS_IT_IS[0], todo=BODY_AS_IT_IS[1]),
-        Row(f"{MESSAGE}cut_body_before", why=BODY_AS_IT_IS[0], todo=BODY_AS_IT_IS[1]),
-        Row(f"{MESSAGE}cut_body_after", why=BODY_AS_IT_IS[0], todo=BODY_AS_IT_IS[1]),
-        Row(f"{MESSAGE}cut_body_and_text", why=BODY_AS_IT_IS[0], todo=BODY_AS_IT_IS[1]),
-        Row(f"{MESSAGE}include_coauthors", why=BODY_AS_IT_IS[0], todo=BODY_AS_IT_IS[1]),
-        Row(f"{MESSAGE}include_pull_request_author", why=BODY_AS_IT_IS[0], todo=BODY_AS_IT_IS[1]),
-        Row(f"{MESSAGE}include_pull_request_url", why=BODY_AS_IT_IS[0], todo=BODY_AS_IT_IS[1]),
+        *without(
+            BODY_AS_IT_IS,
+            f"{MESSAGE}body_type",
+            f"{MESSAGE}strip_html_comments",
+            f"{MESSAGE}cut_body_before",
+            f"{MESSAGE}cut_body_after",
+            f"{MESSAGE}cut_body_and_text",
+            f"{MESSAGE}include_coauthors",
+            f"{MESSAGE}include_pull_request_author",
+            f"{MESSAGE}include_pull_request_url",
+        ),
         Row(
             f"{MESSAGE}include_pr_number",
             why="`commitTitle` says itself whether it has the number.",
             todo='Without the number: `commitTitle: "{{ title }}"`.',
         ),
-        Row("merge.require_automerge_label", why=BY_ITSELF[0], todo=BY_ITSELF[1]),
-        Row("merge.automerge_dependencies", why=BY_ITSELF[0], todo=BY_ITSELF[1]),
-        Row("merge.blocking_labels", why=BLOCKED[0], todo=BLOCKED[1]),
-        Row("merge.blacklist_labels", why=BLOCKED[0], todo=BLOCKED[1]),
-        Row("merge.blocking_title_regex", why=BLOCKED[0], todo=BLOCKED[1]),
-        Row("merge.blacklist_title_regex", why=BLOCKED[0], todo=BLOCKED[1]),
-        Row("merge.do_not_merge", why=BLOCKED[0], todo=BLOCKED[1]),
+        *without(BY_ITSELF, "merge.require_automerge_label", "merge.automerge_dependencies"),
+        *without(
+            BLOCKED,
+            "merge.blocking_labels",
+            "merge.blacklist_labels",
+            "merge.blocking_title_regex",
+            "merge.blacklist_title_regex",
+            "merge.do_not_merge",
+        ),
         Row("merge.block_on_reviews_requested", why=REVIEWS, todo=SET_RULE),
         Row(
             "merge.notify_on_conflict",
             why="Headgate always says that a pull request conflicts, and removes its label.",
             todo="Nothing.",
         ),
-        Row("merge.optimistic_updates", why=NO_UPDATES[0], todo=NO_UPDATES[1]),
-        Row("merge.update_branch_immediately", why=NO_UPDATES[0], todo=NO_UPDATES[1]),
+        *without(NO_UPDATES, "merge.optimistic_updates", "merge.update_branch_immediately"),
         Row(
             "merge.dont_wait_on_status_checks",
             why="Headgate waits for required checks, and for no others.",
@@ -258,7 +263,7 @@ KODIAK = Source(
             why="No label gives a priority.",
             todo="Comment `/merge --priority=high`.",
         ),
-        Row("update", why=NO_UPDATES[0], todo=NO_UPDATES[1]),
+        *without(NO_UPDATES, "update"),
         Row(
             "approve",
             why="Headgate approves no pull request.",
@@ -272,6 +277,11 @@ TRUNK = Source(
     other_queues.TRUNK,
     (Row("required_statuses", to("required_statuses", names)),),
     (DIRECT,),
+    (
+        "Trunk keeps the other settings of its queue on its website, and may merge past this one.",
+        "Look up mode, concurrency, batching, timeouts and the rest there: most have the same "
+        "names here (`headgate config schema`). Then delete Trunk's queue and the key `merge`.",
+    ),
 )
 
 WHERE: dict[str, tuple[str, ...]] = {TRUNK.name: ("merge",)}
