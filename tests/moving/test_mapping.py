@@ -155,7 +155,7 @@ pull_request_rules:
     assert found["dev"]["batching_min_size"] == 3
     assert found["main"] == {"merge_method": "REBASE"}
     left = [one.why for _, one in of_mergify(text) if isinstance(one, Left)]
-    assert left == [mergify.UNKNOWN]
+    assert left == [mergify.UNKNOWN[0]]
 
 
 def test_conditions_of_mergify_that_must_all_hold_are_read_inside_of_and():
@@ -165,6 +165,23 @@ def test_conditions_of_mergify_that_must_all_hold_are_read_inside_of_and():
     assert carried.to == ("x",)
     assert isinstance(left, Left)
     assert left.place.key == "queue_rules[0].merge_conditions[0].and[1].or"
+
+
+def test_a_rule_of_mergify_that_merges_by_itself_has_the_gate_in_its_conditions():
+    text = """\
+pull_request_rules:
+  - name: auto
+    conditions: [status-success=ci, status-success~=Code.*]
+    actions: {merge: {strict: smart, method: squash}, delete_head_branch: {}, comment: {}}
+"""
+    found = [one for _, one in of_mergify(text)]
+    assert carried_in(found) == {
+        "required_statuses": ("ci",),
+        "merge_method": "SQUASH",
+        "delete_branch": True,
+    }
+    values = [one.place.value for one in found if isinstance(one, Left)]
+    assert sorted(values) == ["auto (comment)", "smart", "status-success~=Code.*"]
 
 
 def test_a_long_value_is_cut():

@@ -191,6 +191,26 @@ def test_a_condition_that_may_be_true_or_is_not_about_a_queue_stays(condition):
     assert edited(text) == text
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_the_opposite_is_narrowed_in_steps_and_in_other_expressions(quote):
+    differs = "github.event_name != 'merge_group'"
+    text = (
+        "on: push\njobs:\n  a:\n    env:\n"
+        f"      X: {quote}${{{{ {MERGE_GROUP} && '1' || '' }}}} and ${{{{ {differs} }}}}{quote}\n"
+        f"    steps:\n      - if: {differs}\n        run: echo ${{{{ {differs} }}}} # c\n"
+    )
+    narrowed = f"{differs} && !{ON_PUSH}"
+    widened_too = text.replace(f"{MERGE_GROUP} &&", f"({MERGE_GROUP} || {ON_PUSH}) &&")
+    assert edited(text) == widened_too.replace(differs, narrowed)
+
+
+def test_a_job_that_the_other_queue_leaves_out_is_named_and_stays():
+    text = with_condition("if: github.event_name != 'merge_group'")
+    (left,) = fixed(text).left
+    assert (left.place.line, "test branches run it" in left.why) == (4, True)
+    assert "`headOnlyStatuses`" in left.todo
+
+
 def test_on_drafts_the_head_is_asked_and_no_trigger_is_added():
     old = "startsWith(github.head_ref, 'mergify/merge-queue/')"
     text = f"on: pull_request\njobs:\n  a:\n    if: {old}\n    steps: [{{run: x}}]\n"
@@ -199,8 +219,8 @@ def test_on_drafts_the_head_is_asked_and_no_trigger_is_added():
 
 def test_a_form_that_is_not_known_is_widened_as_a_whole_if_it_is_false_there():
     text = "endsWith('gh-readonly-queue/x', 'y')"
-    assert widened(text, PUSHED) == f"{text} || {ON_PUSH}"
-    assert widened(f"${{{{ {text} }}}}", PUSHED) == f"${{{{ {text} || {ON_PUSH} }}}}"
+    assert widened(text, PUSHED, narrows=True) == f"{text} || {ON_PUSH}"
+    assert widened(f"${{{{ {text} }}}}", PUSHED, narrows=True) == f"${{{{ {text} || {ON_PUSH} }}}}"
 
 
 def test_the_stand_in_of_a_job_of_the_queue_does_not_run_on_test_branches():

@@ -15,6 +15,7 @@ SAME = rf"(?:{CONTEXT}\s*==\s*{TEXT}|{TEXT}\s*==\s*{CONTEXT})"
 CALL = rf"(?:startsWith|contains)\(\s*{CONTEXT}\s*,\s*{TEXT}\s*\)"
 DIFFERS = rf"(?:{CONTEXT}\s*!=\s*{TEXT}|{TEXT}\s*!=\s*{CONTEXT})"
 ATOM = re.compile(rf"(?P<no>!\s*{CALL}|{DIFFERS})|(?P<yes>{CALL}|{SAME})", re.IGNORECASE)
+EXPRESSION = re.compile(r"\$\{\{(?:[^}]|\}(?!\}))*\}\}")
 OURS = "headgate/merge"
 
 
@@ -37,15 +38,15 @@ class Goal:
         return workflow_rules.CONDITIONS[self.vehicle]
 
 
-def widened(text: str, goal: Goal, job: str = "") -> str:
-    """Return an expression that is on our test branches what it is in the other queue.
+def widened(text: str, goal: Goal, *, narrows: bool) -> str:
+    """Return a condition that is on our test branches what it is in the other queue.
 
-    `A == 'merge_group'` becomes `(A == 'merge_group' || OURS)`. The opposite is narrowed only for
-    a job of which a twin runs in the queue: any other job may run there and tests more.
+    `A == 'merge_group'` becomes `A == 'merge_group' || OURS`. With `narrows` the opposite becomes
+    `A != 'merge_group' && !OURS`.
     """
     if OURS in text:
         return text
-    changed = ATOM.sub(_replacement(goal, job), text)
+    changed = ATOM.sub(_replacement(goal, narrows), text)
     if changed != text or workflow_jobs.place_in(text) not in goal.places:
         return changed
     push = goal.vehicle is Vehicle.PUSH
@@ -56,12 +57,25 @@ def widened(text: str, goal: Goal, job: str = "") -> str:
     return f"{body.rstrip()} || {goal.ours}{' ' if closing else ''}{closing}"
 
 
-def _replacement(goal: Goal, job: str) -> Callable[[re.Match[str]], str]:
+def widened_inside(text: str, goal: Goal) -> str:
+    """Return a text whose expressions `${{ … }}` are changed as conditions are."""
+    replacement = _replacement(goal, narrows=True)
+    return EXPRESSION.sub(
+        lambda one: one[0] if OURS in one[0] else ATOM.sub(replacement, one[0]), text
+    )
+
+
+def is_opposite(text: str, goal: Goal) -> bool:
+    """Return whether a text asks for what is not another queue's."""
+    return any(
+        one["no"] and workflow_jobs.place_in(one[0]) in goal.places for one in ATOM.finditer(text)
+    )
+
+
+def _replacement(goal: Goal, narrows: bool) -> Callable[[re.Match[str]], str]:
     def replaced(match: re.Match[str]) -> str:
         atom = match[0]
-        if workflow_jobs.place_in(atom) not in goal.places:
-            return atom
-        if match["no"] and job not in goal.twins:
+        if workflow_jobs.place_in(atom) not in goal.places or (match["no"] and not narrows):
             return atom
         both = f"{atom} || {goal.ours}" if match["yes"] else f"{atom} && !{goal.ours}"
         is_whole = atom == match.string.strip().removeprefix("${{").removesuffix("}}").strip()

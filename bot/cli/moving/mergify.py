@@ -52,7 +52,7 @@ RIGHTS = (
     "Rights come from the repository's roles: write submits, maintain pauses.",
     "See “Required rights” of the commands in comments.",
 )
-UNKNOWN = "Headgate does not know this option of an action."
+UNKNOWN = ("Headgate does not know this option of an action.", "Look it up there.")
 OWN_APP = ("Headgate's own App acts, with the rights of its installation.", "Nothing.")
 
 
@@ -106,7 +106,7 @@ QUEUE_KEYS: tuple[Row, ...] = (
     Row("queue_branch_merge_method", _branch_method),
     Row("allow_inplace_checks", _direct),
     Row("commit_message_template", _message),
-    *without(tables.NO_UPDATES, "update_method", "autosquash"),
+    *without(tables.NO_UPDATES, "update_method", "autosquash", "strict", "strict_method"),
     *without(OWN_APP, "update_bot_account", "merge_bot_account", "draft_bot_account"),
     *without(
         INTERRUPTING,
@@ -187,6 +187,7 @@ LABEL = re.compile(r"label\s*=\s*(.+)")
 APPROVALS = re.compile(
     r"#(?:approved-reviews-by|changes-requested-reviews-by|review-\S+)\s*[<>=!].*"
 )
+ABOUT_CHECKS = re.compile(r"-?#?(?:check|status)-")
 ALREADY = re.compile(r"-(?:draft|closed|conflict|merged)")
 """Conditions that every pull request in a queue of Headgate meets."""
 
@@ -309,6 +310,12 @@ LABELLED = Row(
     to("enqueueing_label", text),
     "adding it submits, also while the other conditions do not hold: the pull request then waits",
 )
+DELETED = Row(
+    "delete_head_branch",
+    to("delete_branch", flag),
+    "of each pull request that Headgate lands, whatever the conditions of the rule",
+)
+ACTIONS = ("queue", "merge", "delete_head_branch")
 CHECKED = Row("check", to("required_statuses", names))
 
 
@@ -319,7 +326,7 @@ def _condition(file: File, path: Path, value: str) -> Iterator[Carried | Left]:
     if BASE.fullmatch(value) or ALREADY.fullmatch(value):
         return
     if match := CHECK.fullmatch(value):
-        if is_of_queue:
+        if is_of_queue or _merges(file, path):
             yield from apply(file, CHECKED, path, match[1].strip().strip("\"'"))
         else:
             yield Left(
@@ -329,6 +336,12 @@ def _condition(file: File, path: Path, value: str) -> Iterator[Carried | Left]:
             )
     elif match := LABEL.fullmatch(value):
         yield from apply(file, LABELLED, path, match[1].strip().strip("\"'"))
+    elif ABOUT_CHECKS.match(value):
+        yield Left(
+            place,
+            "Headgate waits for required checks by their names, and for nothing else about checks.",
+            "Name the check in `requiredStatuses`, or require it by a rule of the branch.",
+        )
     elif APPROVALS.fullmatch(value):
         yield Left(place, tables.REVIEWS, tables.SET_RULE)
     else:
@@ -339,17 +352,29 @@ def _condition(file: File, path: Path, value: str) -> Iterator[Carried | Left]:
         )
 
 
+def _merges(file: File, path: Path) -> bool:
+    """Return whether a rule merges without a queue, so that its conditions are the gate."""
+    rule = inner_of(inner_of(file.document.value, path[0]), path[1])
+    return inner_of(inner_of(rule, "actions"), "merge") is not None
+
+
 def _others(file: File) -> Iterator[Carried | Left]:
     """Yield what the actions of rules became, and the conditions that are alternatives."""
     for number, rule in enumerate(_list(file, "pull_request_rules")):
         path: Path = ("pull_request_rules", number)
-        if _queue_of(rule) is None:
-            yield Left(file.place(path, inner_of(rule, "name") or ""), *RULE_OF_PULLS)
-            continue
+        actions = inner_of(rule, "actions")
+        others = [key for key in actions if key not in ACTIONS] if isinstance(actions, dict) else []
+        if others or not isinstance(actions, dict):
+            what = f"{inner_of(rule, 'name') or ''} ({', '.join(map(str, others))})"
+            yield Left(file.place(path, what), *RULE_OF_PULLS)
+        if isinstance(actions, dict) and "delete_head_branch" in actions:
+            yield from apply(file, DELETED, (*path, "actions", "delete_head_branch"), True)
         for action in ("queue", "merge"):
-            options = inner_of(inner_of(rule, "actions"), action)
+            options = inner_of(actions, action)
             for key, value in options.items() if isinstance(options, dict) else ():
-                row = next((one for one in QUEUE_KEYS if one.key == key), Row(key, why=UNKNOWN))
+                row = next(
+                    (one for one in QUEUE_KEYS if one.key == key), Row(key, None, "", *UNKNOWN)
+                )
                 yield from apply(file, row, (*path, "actions", action, key), value)
     for path, value in _places(file):
         for inside, found in _alternatives(path, value):

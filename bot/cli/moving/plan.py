@@ -407,8 +407,9 @@ def _remarks(found: Sequence[Workflow], before: Mapping[str, bytes], goal: Goal)
             Place(path, None, f"jobs: {name}", where),
             "This job is skipped on every test branch. A required check that ran nowhere is no "
             "evidence, so nothing would land.",
-            f"If it is required, add `|| {goal.ours}` to its `if:`, or name it in "
-            "`optionalStatuses`.",
+            f"If it is required, add `|| {goal.ours}` to its `if:`; or name it in "
+            "`headOnlyStatuses` if it judges the pull request alone, in `optionalStatuses` if you "
+            "accept that.",
         )
 
 

@@ -6,6 +6,7 @@ Only insertions, at places that the YAML parser names: everything else of a file
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -60,7 +61,7 @@ def edited(name: str, text: str, goal: Goal) -> Edited:
     root = None if workflow is None else yaml.compose(text, Loader=yaml.SafeLoader)
     if workflow is None or not isinstance(root, MappingNode):
         return Edited(text)
-    editor = _Editor(text, goal)
+    editor = _Editor(text, goal, root)
     if _needs_push(workflow, goal):
         editor.add_trigger(root)
     editor.widen(root)
@@ -111,6 +112,10 @@ def _is_sound(after: Workflow | None, before: Workflow) -> bool:
 YOURSELF = f"Let it also start, or be true, on `{workflows.PATTERN}`, if it matters there."
 COMMENT_OF_LINE = re.compile(r"(?:^|\s)#.*")
 ON = re.compile(r"""["']?on["']?\s*:""")
+OF_HEADS = (
+    "If its check judges the pull request alone, such as its title, name it in "
+    "`headOnlyStatuses`. Else leave it."
+)
 GRAPHITE = "withgraphite/graphite-ci-action"
 
 
@@ -132,6 +137,9 @@ def _missed(text: str, insertions: Sequence[Insertion], goal: Goal) -> Iterator[
             yield Missed(number, code.strip(), why, todo)
         elif in_triggers or number in covered or expressions.OURS in code:
             continue
+        elif expressions.is_opposite(code, goal):
+            why = "The other queue leaves this out; Headgate's test branches run it."
+            yield Missed(number, code.strip(), why, OF_HEADS)
         elif workflow_jobs.place_in(code) in goal.places:
             why = "This line names the other queue in a form that Headgate does not change."
             yield Missed(number, code.strip(), why, YOURSELF)
@@ -140,9 +148,10 @@ def _missed(text: str, insertions: Sequence[Insertion], goal: Goal) -> Iterator[
 class _Editor:
     """Collects the changes of one file."""
 
-    def __init__(self, text: str, goal: Goal) -> None:
+    def __init__(self, text: str, goal: Goal, root: MappingNode) -> None:
         self.text = text
         self.goal = goal
+        self.jobs = dict(_names_of_jobs(root))
         self.found: list[Insertion] = []
         self.missed: list[Missed] = []
         self.newline = "\r\n" if "\r\n" in text else "\n"
@@ -250,29 +259,42 @@ class _Editor:
     # ---------------------------------------------------------------------- conditions
 
     def widen(self, root: MappingNode) -> None:
-        """Widen the conditions of jobs and steps that name the other queue."""
-        jobs = _value(root, "jobs")
-        for name, job in jobs.value if isinstance(jobs, MappingNode) else ():
-            shown = _value(job, "name")
-            self._condition(job, jobs, shown.value if isinstance(shown, ScalarNode) else name.value)
-            steps = _value(job, "steps")
-            for step in steps.value if isinstance(steps, SequenceNode) else ():
-                self._condition(step, steps, "")
+        """Widen the conditions of jobs and steps, and other expressions, that name the other queue.
 
-    def _condition(self, owner: Node, around: Node | None, job: str) -> None:
-        condition = _value(owner, "if")
-        if not isinstance(condition, ScalarNode):
+        A job that does not run in the other queue is left as it is, unless another one reports
+        its name there: skipped on test branches it would be no evidence.
+        """
+        self._look(root, (), is_flow=False)
+
+    def _look(self, node: Node, path: tuple[str, ...], *, is_flow: bool) -> None:
+        inside = is_flow or bool(getattr(node, "flow_style", False))
+        if isinstance(node, MappingNode):
+            for key, value in node.value:
+                if (*path, key.value) != ("on",):
+                    self._look(value, (*path, str(key.value)), is_flow=inside)
+        elif isinstance(node, SequenceNode):
+            for item in node.value:
+                self._look(item, (*path, "[]"), is_flow=inside)
+        elif path[-1:] == ("if",) and len(path) == 3 and path[0] == "jobs":
+            shown = self.jobs.get(path[1], path[1])
+            self._change(node, self._condition(shown in self.goal.twins), is_flow=is_flow)
+        elif path[-1:] == ("if",) and path[2:] == ("steps", "[]", "if"):
+            self._change(node, self._condition(True), is_flow=is_flow)
+        elif isinstance(node, ScalarNode) and "${{" in node.value:
+            change = partial(expressions.widened_inside, goal=self.goal)
+            self._change(node, change, is_flow=is_flow)
+
+    def _condition(self, narrows: bool) -> Callable[[str], str]:
+        return partial(expressions.widened, goal=self.goal, narrows=narrows)
+
+    def _change(self, node: Node, change: Callable[[str], str], *, is_flow: bool) -> None:
+        if not isinstance(node, ScalarNode):
             return
-        is_flow = any(bool(getattr(one, "flow_style", False)) for one in (owner, around) if one)
-        start, end = condition.start_mark.index, condition.end_mark.index
+        start, end = node.start_mark.index, node.end_mark.index
         raw = self.text[start:end]
-
-        def change(text: str) -> str:
-            return expressions.widened(text, self.goal, job)
-
-        new = _in_style(raw, condition.style, change, is_flow=is_flow)
+        new = _in_style(raw, node.style, change, is_flow=is_flow)
         if new != raw:
-            self._put(start, new, condition, CONDITION, end)
+            self._put(start, new, node, CONDITION, end)
 
 
 TRIGGER = "also starts on the queue's test branches"
@@ -297,6 +319,15 @@ def _in_style(raw: str, style: str | None, change: Callable[[str], str], *, is_f
         return new
     one_line = " ".join(new.split())
     return '"' + one_line.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _names_of_jobs(root: MappingNode) -> Iterator[tuple[str, str]]:
+    """Yield the names under which jobs report, of those that say so."""
+    jobs = _value(root, "jobs")
+    for key, job in jobs.value if isinstance(jobs, MappingNode) else ():
+        name = _value(job, "name")
+        if isinstance(name, ScalarNode):
+            yield key.value, name.value
 
 
 def _value(node: Node | None, key: str) -> Node | None:
