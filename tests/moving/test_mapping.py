@@ -184,6 +184,31 @@ pull_request_rules:
     assert sorted(values) == ["auto (comment)", "smart", "status-success~=Code.*"]
 
 
+def test_protections_of_mergify_for_every_change_require_checks():
+    text = """\
+merge_protections:
+  - {name: ci, if: [], success_conditions: [check-success=gate, {or: [a, b]}]}
+  - {name: docs, if: [files~=docs], success_conditions: [check-success=docs]}
+"""
+    found = [one for _, one in of_mergify(text)]
+    assert carried_in(found) == {"required_statuses": ("gate",)}
+    keys = [one.place.key for one in found if isinstance(one, Left)]
+    assert keys == ["merge_protections[1]", "merge_protections[0].success_conditions[1].or"]
+
+
+def test_a_second_queue_of_mergify_for_a_branch_is_named_once():
+    text = """\
+queue_rules:
+  - {name: urgent, batch_size: 4, nonsense: 1, merge_conditions: [check-success=a, {or: [x]}]}
+  - {name: default, batch_size: 2}
+pull_request_rules:
+  - {name: r, conditions: [label=urgent, {or: [x]}], actions: {queue: {name: urgent}}}
+"""
+    found = [one for _, one in of_mergify(text)]
+    assert carried_in(found) == {"batch": True, "batching_min_size": 2}
+    assert [one.place.key for one in found if isinstance(one, Left)] == ["queue_rules[0]"]
+
+
 def test_a_long_value_is_cut():
     assert len(mapping.shown("x" * 500)) == mapping.SHOWN_CHARS_MAX
 

@@ -5,7 +5,7 @@ Sources: docs.mergify.com, "Configuration File", "Using Queue Rules", "Using Pri
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 
 from bot.cli.moving import tables
@@ -47,6 +47,11 @@ RULE_OF_PULLS = (
 ONE_QUEUE = (
     "A branch has one queue; the rule `default`, or the first one, has set it up.",
     "Compare the two rules, and choose.",
+)
+PROTECTIONS = "merge_protections"
+SOME_PULLS = (
+    "A rule for some pull requests alone has no equal.",
+    "Write a required check that looks at them, or a rule of the branch.",
 )
 RIGHTS = (
     "Rights come from the repository's roles: write submits, maintain pauses.",
@@ -106,6 +111,11 @@ QUEUE_KEYS: tuple[Row, ...] = (
     Row("queue_branch_merge_method", _branch_method),
     Row("allow_inplace_checks", _direct),
     Row("commit_message_template", _message),
+    Row(
+        "commit_message_format",
+        why="`commitTitle` and `commitBody` are templates.",
+        todo="Write them, for example `{{ title }} (#{{ number }})` and `{{ body }}`.",
+    ),
     *without(tables.NO_UPDATES, "update_method", "autosquash", "strict", "strict_method"),
     *without(OWN_APP, "update_bot_account", "merge_bot_account", "draft_bot_account"),
     *without(
@@ -171,11 +181,7 @@ MERGIFY = Source(
         ),
         Row("shared"),
         *without(RIGHTS, "commands_restrictions"),
-        Row(
-            "merge_protections",
-            why="Headgate leaves what a pull request needs to the rules of the branch.",
-            todo="Write a ruleset, or a required check.",
-        ),
+        Row(PROTECTIONS),
         *without(tables.BY_ITSELF, "merge_protections_settings"),
     ),
     (("merge_method", "MERGE_COMMIT", "Mergify's own if the file names none"),),
@@ -196,26 +202,28 @@ def found_in(file: File, target: str) -> Iterator[tuple[str, Carried | Left]]:
     """Yield what each value became with the branch that it is about, `target` if it names none."""
     branches = dict(_branches(file, target))
     chosen = dict(_chosen(file, branches))
+    left_out = {number for number, branch in branches.items() if chosen[branch] != number}
+    for number in sorted(left_out):
+        path: Path = ("queue_rules", number)
+        name = inner_of(_list(file, "queue_rules")[number], "name")
+        yield branches[number], Left(file.place(path, name or ""), *ONE_QUEUE)
     for one in translate(file):
         of_rule = _number_of(one)
-        branch = target if of_rule is None else branches[of_rule]
-        if of_rule is None or chosen[branch] == of_rule:
-            yield branch, one
-        elif isinstance(one, Carried):
-            yield branch, Left(one.place, *ONE_QUEUE)
-    for path, value in _conditions(file):
-        number = _rule_of(file, path)
-        branch = target if number is None else branches[number]
-        if number is not None and chosen[branch] != number:
-            yield branch, Left(file.place(path, value), *ONE_QUEUE)
-        else:
-            yield from ((branch, one) for one in _condition(file, path, value))
-    yield from ((target, one) for one in _others(file))
+        if of_rule not in left_out:
+            yield target if of_rule is None else branches[of_rule], one
+    for condition_path, value in _conditions(file):
+        of_rule = _rule_of(file, condition_path)
+        if of_rule not in left_out:
+            branch = target if of_rule is None else branches[of_rule]
+            yield from ((branch, one) for one in _condition(file, condition_path, value))
+    yield from ((target, one) for one in _others(file, left_out))
 
 
 def _rule_of(file: File, path: Path) -> int | None:
     """Return the queue rule that a condition belongs to, or to which its rule leads."""
     key, number = path[:2]
+    if key == PROTECTIONS:
+        return None
     if key == "queue_rules" and isinstance(number, int):
         return number
     name = _queue_of(inner_of(inner_of(file.document.value, key), number))
@@ -291,13 +299,16 @@ def _alternatives(path: Path, value: object) -> Iterator[tuple[Path, object]]:
 
 
 def _places(file: File) -> Iterator[tuple[Path, object]]:
-    """Yield the lists of conditions of rules about a queue."""
+    """Yield the lists of conditions of rules about a queue, and of protections for every change."""
     for number, rule in enumerate(_list(file, "queue_rules")):
         for key in CONDITIONS:
             yield ("queue_rules", number, key), inner_of(rule, key)
     for number, rule in enumerate(_list(file, "pull_request_rules")):
         if _queue_of(rule) is not None:
             yield ("pull_request_rules", number, "conditions"), inner_of(rule, "conditions")
+    for number, rule in enumerate(_list(file, PROTECTIONS)):
+        if not inner_of(rule, "if"):
+            yield (PROTECTIONS, number, "success_conditions"), inner_of(rule, "success_conditions")
 
 
 def _conditions(file: File) -> Iterator[tuple[Path, str]]:
@@ -322,7 +333,7 @@ CHECKED = Row("check", to("required_statuses", names))
 def _condition(file: File, path: Path, value: str) -> Iterator[Carried | Left]:
     """Yield what one condition became."""
     place = file.place(path, value)
-    is_of_queue = path[0] == "queue_rules"
+    is_of_queue = path[0] in ("queue_rules", PROTECTIONS)
     if BASE.fullmatch(value) or ALREADY.fullmatch(value):
         return
     if match := CHECK.fullmatch(value):
@@ -358,7 +369,7 @@ def _merges(file: File, path: Path) -> bool:
     return inner_of(inner_of(rule, "actions"), "merge") is not None
 
 
-def _others(file: File) -> Iterator[Carried | Left]:
+def _others(file: File, left_out: Set[int]) -> Iterator[Carried | Left]:
     """Yield what the actions of rules became, and the conditions that are alternatives."""
     for number, rule in enumerate(_list(file, "pull_request_rules")):
         path: Path = ("pull_request_rules", number)
@@ -376,8 +387,12 @@ def _others(file: File) -> Iterator[Carried | Left]:
                     (one for one in QUEUE_KEYS if one.key == key), Row(key, None, "", *UNKNOWN)
                 )
                 yield from apply(file, row, (*path, "actions", action, key), value)
+    for number, rule in enumerate(_list(file, PROTECTIONS)):
+        if inner_of(rule, "if"):
+            yield Left(file.place((PROTECTIONS, number), inner_of(rule, "name") or ""), *SOME_PULLS)
     for path, value in _places(file):
-        for inside, found in _alternatives(path, value):
+        is_left_out = _rule_of(file, path) in left_out
+        for inside, found in () if is_left_out else _alternatives(path, value):
             yield Left(
                 file.place(inside, found),
                 "Alternatives among conditions have no equal.",

@@ -124,7 +124,8 @@ def make(files: Mapping[str, bytes], branch: str, rules: tuple[str, bytes] | Non
     farewells = [_farewell(file) for file in found.files]
     if fix.has_merge_group and tables.GITHUB.name not in sources:
         farewells.append(_rules_not_read(branch))
-    rest = sorted((*left, *fix.left, *farewells), key=lambda one: one.place.order)
+    every = dict.fromkeys((*left, *fix.left, *farewells))
+    rest = sorted(every, key=lambda one: one.place.order)
     return Plan(branch, sources, fix.vehicle, tuple(changes), carried, tuple(rest))
 
 
