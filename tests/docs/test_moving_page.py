@@ -38,7 +38,7 @@ def test_each_queue_has_a_section_and_each_section_an_example():
 def test_a_key_that_a_table_names_is_one_of_that_queue(section):
     source = OF[section][1]
     keys = [row.key for row in source.rows] if source else []
-    keys += ["merge." + key for key in keys]
+    keys += ["merge." + key for key in keys] + list(mergify.ACTIONS)
     for cell in re.findall(r"^\| (.*?) \|", SECTIONS[section], re.MULTILINE):
         for key in re.findall(r"`([a-z]+(?:_[a-z]+)+)\b[^`]*`", cell):
             assert any(one.endswith(key) for one in keys), key
