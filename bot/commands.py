@@ -15,12 +15,13 @@ from dataclasses import replace
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from bot import quotations
+from bot import foreign_commands, quotations
 from bot.quotations import Line
 from service.provider.signals import (
     Ask,
     AskCancel,
     AskDrain,
+    AskForeign,
     AskHelp,
     AskPause,
     AskResume,
@@ -84,19 +85,27 @@ _MARKDOWN = MarkdownIt("commonmark").enable("table").disable("text_join")
 def parse(body: str, prefix: str = PREFIX) -> Ask | None:
     """Return the command of a comment; None if it has no command line (docs/design/comments.md 1).
 
-    A line that cannot be run, and several of them, are `AskUnclear`. Never raises.
+    A line that cannot be run, and several of them, are `AskUnclear`. Without one of ours, the first
+    command of another queue counts. Never raises.
     """
-    if len(body) > BODY_CHARS_MAX or prefix.lower() not in body.lower():
+    is_ours, is_foreign = prefix.lower() in body.lower(), foreign_commands.may_have(body)
+    if len(body) > BODY_CHARS_MAX or not (is_ours or is_foreign):
         return None
     own = quotations.own_lines(tuple(_lines_outside_quotes(body)))
     lines = [line for line in own if _is_command(line, prefix)]
     if not lines:
-        return None
+        return next(filter(None, map(_foreign, own)), None)
     if len(lines) > 1:
         return AskUnclear(Unclear.SEVERAL, given="", count=len(lines))
     if len(lines[0]) > LINE_CHARS_MAX:
         return AskUnclear(Unclear.TOO_LONG, given="")
     return _wish(lines[0][len(prefix) :].strip(" "))
+
+
+def _foreign(line: str) -> AskForeign | None:
+    """Return the command of another queue in a line that shows what it holds."""
+    is_plain = len(line) <= LINE_CHARS_MAX and not any(map(_is_hidden, line))
+    return foreign_commands.read(line) if is_plain else None
 
 
 def _lines_outside_quotes(body: str) -> Iterator[Line]:

@@ -19,6 +19,7 @@ from bot.cli import (
     config_file,
     doctor,
     evidence,
+    importing,
     keys,
     openapi,
     pull_requests,
@@ -65,6 +66,7 @@ app.add_typer(pull_requests.app)
 app.add_typer(upload.app)
 app.add_typer(simulate.app)
 app.add_typer(doctor.app)
+app.add_typer(importing.app)
 app.add_typer(openapi.app)
 app.add_typer(completion.app)
 app.add_typer(agents.app)

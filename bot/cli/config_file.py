@@ -39,9 +39,15 @@ class Change:
 @app.command()
 def validate(file: File = DEFAULT_FILE, as_json: AsJson = False) -> int:
     """Check a file; exit 1 if it has faults. No service is needed."""
+    from bot.github import other_queues
+    from service.mergequeue.engine.model import FileFault
     from service.mergequeue.operations import repository_file
 
     checked = repository_file.check(read(file))
+    tool = other_queues.tool_of(file.absolute().as_posix())
+    if tool is not None:
+        message = f"This is the settings file of {tool}. `headgate import` takes it over."
+        checked = repository_file.Checked(faults=(FileFault(str(file), None, "", message),))
     faults = [{**asdict(each), "path": str(file)} for each in checked.faults]
     if as_json:
         sections = (

@@ -4,8 +4,8 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from bot.cli import destination, options, output
-from bot.cli.client import Client
+from bot.cli import destination, importing, options, output
+from bot.cli.client import Client, Refusal
 from bot.cli.exits import Exit, Failed
 from bot.cli.options import Result
 from bot.uploader.transport import Json
@@ -26,6 +26,13 @@ DryTest = Annotated[
 Live = Annotated[
     bool,
     typer.Option("--live", help="Also try GitHub itself, on a scratch repository: it writes."),
+]
+Fix = Annotated[
+    bool,
+    typer.Option(
+        "--fix-workflows",
+        help="Instead, change the workflows of this checkout so that they run on test branches.",
+    ),
 ]
 Timeout = Annotated[
     str, typer.Option("--timeout", help="How long the dry test waits for checks, up to 60m.")
@@ -56,12 +63,15 @@ def doctor(
     dry_test: DryTest = False,
     timeout: Timeout = "15m",
     live: Live = False,
+    fix_workflows: Fix = False,
+    write: importing.Write = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before --live writes.")] = False,
 ) -> Result:
     """Find what keeps a queue from working. Exit 1 if there is an error.
 
     Needs a token of role admin. Changes nothing without --dry-test or --live; --live also needs
-    the App's settings (HEADGATE_GITHUB_*), so run it beside the service.
+    the App's settings (HEADGATE_GITHUB_*), so run it beside the service. --fix-workflows
+    changes files of this checkout with --write, and prints the changes without.
     """
     minutes = minutes_of(timeout)
     if live and not yes:
@@ -74,6 +84,8 @@ def doctor(
         examined = place.post("/runDoctor")
         findings = output.objects(examined["findings"])
         place = place._replace(branch=str(examined["branch"]))
+        if fix_workflows:
+            return importing.fix_workflows(str(place.branch), queue_of(place), write=write)
         if dry_test or live:
             spinner.show(f"dry test: waiting up to {minutes} min for required checks")
             others = [one for one in findings if DRY_TEST not in str(one["mend"])]
@@ -86,6 +98,16 @@ def doctor(
     answer: Json = {"branch": place.branch, "passed": passed, "findings": findings}
     end = None if passed else typer.Exit(Exit.FALSE)
     return Result(answer, lambda: show(f"{ref.slug} {place.branch}", findings), end)
+
+
+def queue_of(place: Place) -> Json:
+    """Return the settings of the branch's queue; empty without a queue."""
+    try:
+        return place.post("/getQueue")
+    except Refusal as refusal:
+        if refusal.problem_code != "queue_not_found":
+            raise
+        return {}
 
 
 def minutes_of(timeout: str) -> int:

@@ -28,7 +28,7 @@ PATTERN_CHARS_MAX = 255
 PARTS = re.compile(r"(\*\*|\*|\[[^\]]*\]|\\.|.)([?+]?)", re.DOTALL)
 
 # How other queues start CI, by their own documentation; the first that a text contains counts.
-_OTHER_QUEUES: Sequence[tuple[re.Pattern[str], str]] = tuple(
+OTHER_QUEUES: Sequence[tuple[re.Pattern[str], str]] = tuple(
     (re.compile(pattern), place)
     for pattern, place in (
         (r"merge_group", "merge_group"),
@@ -36,6 +36,7 @@ _OTHER_QUEUES: Sequence[tuple[re.Pattern[str], str]] = tuple(
         (r"mergify/merge-queue", "mergify/merge-queue/**"),
         (r"trunk-merge", "trunk-merge/**"),
         (r"gtmq_", "gtmq_**"),
+        (r"automation/bors/", "automation/bors/**"),
         (r"(?:^|['/])staging(?:'|$)", "staging"),
         (r"(?:^|['/])trying(?:'|$)", "trying"),
     )
@@ -150,7 +151,7 @@ def _elsewhere(events: Mapping[str, Mapping[str, object]]) -> str:
     if "merge_group" in events:
         return "merge_group"
     patterns = _words(events.get("push", {}).get("branches"))
-    return next(filter(None, map(_place_in, patterns)), "")
+    return next(filter(None, map(place_in, patterns)), "")
 
 
 def _job_names(jobs: object) -> Iterator[str]:
@@ -279,10 +280,10 @@ def _guarded_jobs(jobs: object) -> Iterator[str]:
             yield name
 
 
-def _place_in(text: object) -> str:
+def place_in(text: object) -> str:
     """Return the other queue that a condition or branch pattern names; empty if it names none."""
     words = text if isinstance(text, str) else ""
-    return next((place for pattern, place in _OTHER_QUEUES if pattern.search(words)), "")
+    return next((place for pattern, place in OTHER_QUEUES if pattern.search(words)), "")
 
 
 def _jobs_of(
@@ -299,7 +300,7 @@ def _jobs_of(
         empty = [event for event, names in seen.items() if _is_empty(steps, names)]
         place = places.get(name, "")
         if empty and not place:
-            hints = (_place_in(step.get("if")) for step in steps)
+            hints = (place_in(step.get("if")) for step in steps)
             place = next(filter(None, hints), ELSEWHERE)
         yield WorkflowJob(
             name=shown[name],
@@ -318,7 +319,7 @@ def _left_out(
     for name, job in jobs.items():
         if not conditions.can_be_true(job.get("if"), names):
             found.add(name)
-            places.setdefault(name, _place_in(job.get("if")) or ELSEWHERE)
+            places.setdefault(name, place_in(job.get("if")) or ELSEWHERE)
     # A job that needs one that was skipped is skipped as well, and so on along the chain.
     dependents: defaultdict[str, list[str]] = defaultdict(list)
     for name, job in jobs.items():

@@ -134,12 +134,12 @@ async def read(client: RepositoryClient, target: str, commit: Sha) -> Workflows:
 
     Raises the provider's errors, Unavailable also while no parser is free.
     """
-    contents = await _contents(client, commit)
-    if contents is None:
+    texts = await contents(client, commit)
+    if texts is None:
         return Workflows(trouble=TOO_MUCH)
-    if not contents:
+    if not texts:
         return Workflows()
-    job = Job(workflow_files.pieces, (contents, target), PARSER_LIMITS)
+    job = Job(workflow_files.pieces, (texts, target), PARSER_LIMITS)
     try:
         pieces = await client.github.parsers.run(client.repo, job, client.clock)
     except Stopped as stopped:
@@ -163,7 +163,7 @@ async def advice(client: RepositoryClient, target: str, commit: Sha) -> VehicleA
     return advice_of(await read(client, target, commit))
 
 
-async def _contents(client: RepositoryClient, commit: Sha) -> Mapping[str, bytes] | None:
+async def contents(client: RepositoryClient, commit: Sha) -> Mapping[str, bytes] | None:
     """Return the workflow files of a commit by name, None when they are too many or too large."""
     answer = await client.find(f"/contents/{FOLDER}", {"ref": commit})
     if answer is None:

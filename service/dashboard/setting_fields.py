@@ -53,7 +53,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Pull requests": (
         *("not_ready_timeout_hours", "fork_policy", "sensitive_paths"),
         *("allowed_bot_submitters", "comments_enabled"),
-        *("commands_enabled", "status_check_enabled", "label_commands_enabled"),
+        *("commands_enabled", "foreign_commands_enabled"),
+        *("status_check_enabled", "label_commands_enabled"),
         *("enqueueing_label", "state_labels_enabled", "extension_enabled"),
     ),
 }

@@ -114,6 +114,15 @@ class AskUnclear:
     count: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class AskForeign:
+    """A command of another merge queue; `meant` is the command that does the same here, if any."""
+
+    queue: str
+    given: str
+    meant: AskSubmit | AskCancel | AskRetry | AskStatus | None = None
+
+
 Ask = (
     AskSubmit
     | AskCancel
@@ -124,6 +133,7 @@ Ask = (
     | AskDrain
     | AskResume
     | AskUnclear
+    | AskForeign
 )
 
 

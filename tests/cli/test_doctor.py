@@ -2,13 +2,14 @@
 
 import io
 import json
+from pathlib import Path
 
 from bot.cli import app, doctor
 from bot.cli.client import Client
 from bot.cli.doctor import Place
 from bot.cli.exits import Exit
 from bot.uploader.transport import Clock
-from tests.cli.service import TOKEN
+from tests.cli.service import TOKEN, a_queue
 from tests.cli.test_pull_requests import TARGET
 
 FINE = {"audit": "app-key", "severity": "ok", "found": "GitHub accepts it.", "mend": ""}
@@ -111,3 +112,42 @@ def test_live_asks_before_it_writes(api, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     assert app.run(["doctor", "--live"]) == Exit.INTERRUPTED
     assert api.asked == []
+
+
+ONLY_THERE = "on: merge_group\njobs: {build: {steps: [{run: make}]}}\n"
+ALSO_HERE = """\
+on:
+  merge_group:
+  push:
+    branches: ["headgate/merge/**"]
+jobs: {build: {steps: [{run: make}]}}
+"""
+
+
+def test_workflows_of_the_checkout_are_changed_only_with_write(api, capsys):
+    api.says("/runDoctor", examined(WRONG))
+    api.says(
+        "/getQueue", a_queue(effectiveRequiredStatuses=["build", "lint"], testBranchKind="DRAFT_PR")
+    )
+    folder = Path(".github/workflows")
+    folder.mkdir(parents=True)
+    (folder / "ci.yml").write_text(ONLY_THERE)
+    (folder / "lint.yml").write_text("on: pull_request\njobs: {lint: {steps: [{run: x}]}}\n")
+    assert app.run(["doctor", "--fix-workflows"]) == Exit.DONE
+    out = capsys.readouterr().out
+    assert out.startswith("Workflows, for main: test branches are pushes to `headgate/merge/**`\n")
+    assert "Files (2, not written yet)\n  edit .github/workflows/ci.yml\n" in out
+    assert out.endswith("--branch main --set createPrsForTestingBranches=false\n")
+    assert (folder / "ci.yml").read_text() == ONLY_THERE
+    assert app.run(["doctor", "--fix-workflows", "--write", "--json"]) == Exit.DONE
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["written"], answer["testBranchKind"], answer["left"]) == (True, "PUSH", [])
+    assert (folder / "ci.yml").read_text() == ALSO_HERE
+    assert not Path(".github/headgate.yml").exists()
+
+
+def test_workflows_are_changed_before_there_is_a_queue(api, capsys):
+    api.says("/runDoctor", examined(WRONG))
+    api.refuses("/getQueue", 404, "queue_not_found")
+    assert app.run(["doctor", "--fix-workflows"]) == Exit.DONE
+    assert "Files: nothing to change" in capsys.readouterr().out

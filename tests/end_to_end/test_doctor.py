@@ -393,7 +393,12 @@ async def test_a_settings_file_of_another_queue(world: World) -> None:
     doctor = await asking.asker(world)
     mend = (await named(doctor, "other-queues", "warning"))["mend"]
     assert mend.startswith("Delete `.mergify.yml`")
-    await push(world, {".mergify.yml": None})
+    await push(world, {".mergify.yml": None, "rust-bors.toml": "timeout = 60\n"})
+    assert "`rust-bors.toml`" in (await named(doctor, "other-queues", "warning"))["found"]
+    await push(world, {"rust-bors.toml": None, ".trunk/trunk.yaml": "version: 0.1\n"})
+    mend = (await named(doctor, "other-queues", "note"))["mend"]
+    assert mend.endswith("`headgate import` takes over the file.")
+    await push(world, {".trunk/trunk.yaml": None})
     await is_mended(doctor, "other-queues")
 
 

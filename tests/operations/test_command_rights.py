@@ -20,6 +20,7 @@ from service.provider.signals import (
     AskCancel,
     AskDrain,
     Asked,
+    AskForeign,
     AskHelp,
     AskPause,
     AskResume,
@@ -56,7 +57,8 @@ PERSON = Actor(ActorKind.PERSON, "zoe", "77")
 
 
 def test_every_command_has_a_row():
-    assert {type(ask) for ask, _ in NEEDS} == set(get_args(Ask))
+    # One of another queue is answered, or taken for one of these.
+    assert {type(ask) for ask, _ in NEEDS} == set(get_args(Ask)) - {AskForeign}
 
 
 class Rights(ValuesProvider):

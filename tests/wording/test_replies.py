@@ -12,7 +12,15 @@ from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.wording import replies
 from service.mergequeue.wording.replies import Answer, Denial, Reprioritized, Right
-from service.provider.signals import AskCancel, AskRetry, AskUnclear, Unclear
+from service.provider.signals import (
+    AskCancel,
+    AskForeign,
+    AskRetry,
+    AskStatus,
+    AskSubmit,
+    AskUnclear,
+    Unclear,
+)
 from service.provider.values import (
     AccessLevel,
     Emoji,
@@ -48,6 +56,13 @@ def denial(wish: Right, needs: AccessLevel) -> Answer:
 
 
 ANSWERS = {
+    "another queue, submit": replies.foreign(AskForeign("bors", "bors r+", AskSubmit())),
+    "another queue, cancel": replies.foreign(AskForeign("Trunk", "/trunk cancel", AskCancel())),
+    "another queue, retry": replies.foreign(AskForeign("bors", "bors retry", AskRetry())),
+    "another queue, status": replies.foreign(
+        AskForeign("Mergify", "@mergify refresh", AskStatus())
+    ),
+    "another queue, no equal": replies.foreign(AskForeign("bors", "bors try")),
     "unknown word": replies.unclear(AskUnclear(Unclear.UNKNOWN_WORD, "cancle", "cancel")),
     "unknown word, nothing near": replies.unclear(AskUnclear(Unclear.UNKNOWN_WORD, "please")),
     "unknown option": replies.unclear(

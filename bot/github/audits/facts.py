@@ -17,7 +17,7 @@ from service.vocabulary import Sha
 
 DELIVERIES_MAX = 100
 TEST_BRANCHES = ("headgate/merge/pr-1/probe", "headgate/temp/pr-1/probe")
-FOLDERS = ("", ".github", ".mergify")
+FOLDERS = ("", ".github", ".mergify", ".trunk")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 Those of workflow files say which required checks run on test branches, and how.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from bot.github import protection, workflows
 from bot.github.audits.facts import RepositoryFacts
+from bot.github.other_queues import FILES, TRUNK
 from bot.github.protection import Rule
 from bot.github.workflow_files import Workflow, WorkflowJob
 from service.provider import audits
@@ -16,14 +17,14 @@ from service.vocabulary import BY_SETTING, ELSEWHERE, CheckKind, MergeMethod, Re
 
 _SETTING = "optionalStatuses"
 
-_CONDITIONS = {
+CONDITIONS = {
     Vehicle.PUSH: "startsWith(github.ref, 'refs/heads/headgate/merge/')",
     Vehicle.DRAFT_PR: "startsWith(github.head_ref, 'headgate/merge/')",
 }
 
 
 # Expressions of GitHub's "Contexts" that differ between test branches, by how CI sees them.
-_ALWAYS = ("github.ref", "github.sha", "github.run_id", "github.run_number")
+ALWAYS = ("github.ref", "github.sha", "github.run_id", "github.run_number")
 _ON_PULLS = ("github.head_ref", "pull_request.number", "github.event.number")
 
 
@@ -288,28 +289,26 @@ def branch_names(facts: RepositoryFacts) -> Iterator[Finding]:
             )
 
 
-# Where these tools read their settings, by their own documentation.
-FILES: Mapping[str, str] = {
-    ".mergify.yml": "Mergify",
-    ".mergify/config.yml": "Mergify",
-    ".github/mergify.yml": "Mergify",
-    "bors.toml": "bors",
-    ".github/bors.toml": "bors",
-    ".kodiak.toml": "Kodiak",
-    ".github/.kodiak.toml": "Kodiak",
-    ".bulldozer.yml": "Bulldozer",
-    ".github/bulldozer.yml": "Bulldozer",
-}
-
-
 @audit("other-queues", "No settings file of another merge queue was found.")
 def other_queues(facts: RepositoryFacts) -> Iterator[Finding]:
-    """Yield a warning for each settings file of another tool."""
+    """Yield a warning for each settings file of another tool.
+
+    Trunk keeps the settings of its queue elsewhere, and others of its tools use its file.
+    """
+    branch = facts.subject.branch
     for path in sorted(FILES.keys() & facts.paths):
+        if FILES[path] == TRUNK:
+            yield note(
+                f"`{path}` is Trunk's. If its merge queue is in use, it moves `{branch}` past this "
+                "queue, and every run begins again.",
+                f"Delete Trunk's queue for `{branch}`. `headgate import` takes over the file.",
+            )
+            continue
         yield warning(
             f"`{path}` configures {FILES[path]}. What it merges by itself moves "
-            f"`{facts.subject.branch}` past this queue, and every run begins again.",
-            f"Delete `{path}`, or take `{facts.subject.branch}` out of it.",
+            f"`{branch}` past this queue, and every run begins again.",
+            f"Delete `{path}`, or take `{branch}` out of it. `headgate import` takes over its "
+            "settings.",
         )
 
 
@@ -443,7 +442,7 @@ def _why(workflow: Workflow, job: WorkflowJob) -> str:
 
 
 def _let_run(facts: RepositoryFacts, workflow: Workflow, what: str = "the job's `if:`") -> str:
-    path, condition = f"`{workflows.FOLDER}/{workflow.name}`", _CONDITIONS[facts.subject.vehicle]
+    path, condition = f"`{workflows.FOLDER}/{workflow.name}`", CONDITIONS[facts.subject.vehicle]
     if not _starts(facts, workflow):
         return f"In {path}, add {_trigger_of(facts)} under `on:`"
     return f"In {path}, add `|| {condition}` to {what}"
@@ -485,7 +484,7 @@ def workflow_concurrency(facts: RepositoryFacts) -> Iterator[Finding]:
         if not _starts(facts, each):
             continue
         is_push = facts.subject.vehicle is Vehicle.PUSH or each.on_push
-        parts = _ALWAYS if is_push else (*_ALWAYS, *_ON_PULLS)
+        parts = ALWAYS if is_push else (*ALWAYS, *_ON_PULLS)
         for group in each.groups:
             if any(part in group for part in parts):
                 continue

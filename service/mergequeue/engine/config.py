@@ -386,6 +386,13 @@ class QueueConfig:
         "whether commands in comments are accepted",
         "false if you do not want commands in comments",
     )
+    foreign_commands_enabled: bool = setting(
+        False,
+        "whether commands of the queue that was here before work as the same command of Headgate: "
+        "`bors r+`, `@mergifyio queue`, `/trunk merge`, `@kodiakhq merge` and those that cancel. "
+        "Otherwise the first of them on a pull request is answered with the command to use",
+        "true while people still write them, once that queue's App is uninstalled",
+    )
     status_check_enabled: bool = setting(
         True,
         "whether Headgate reports a check run on pull requests",

@@ -35,6 +35,7 @@ from service.provider.signals import (
     AskCancel,
     AskDrain,
     Asked,
+    AskForeign,
     AskHelp,
     AskPause,
     AskResume,
@@ -142,6 +143,8 @@ async def carry_out(runtime: Runtime, command: CommentCommand) -> Answer:
     match ask:
         case AskUnclear():
             return replies.unclear(ask)
+        case AskForeign():
+            return replies.foreign(ask)
         case AskHelp():
             return replies.command_list(command.pull.target_branch, command.value)
         case AskStatus():

@@ -32,6 +32,7 @@ from service.provider.signals import (
     AskCancel,
     AskDrain,
     Asked,
+    AskForeign,
     AskHelp,
     AskPause,
     AskResume,
@@ -85,8 +86,41 @@ async def answer_comment(runtime: Runtime, repository: RepositoryRecord, asked: 
     if place is None:
         return
     command = CommentCommand.at(place, asked)
+    if isinstance(asked.ask, AskForeign):
+        meant = asked.ask.meant
+        if not command.config.foreign_commands_enabled or meant is None:
+            await _answer_foreign(runtime, command)
+            return
+        command = CommentCommand.at(place, replace(asked, ask=meant))
     if not await _is_overtaken(runtime, command):
         await _answer(runtime, command)
+
+
+async def _answer_foreign(runtime: Runtime, command: CommentCommand) -> None:
+    """Say once on a pull request that another queue's commands do nothing here.
+
+    Where the branch has no queue of ours, the other queue may be at work, and nothing is said.
+    """
+    if command.queue is None or not _is_allowed_source(command):
+        return
+    once = replace(command.record, source_id=f"foreign-{command.pull.number}")
+    known = await runtime.store.read(
+        answered_commands.answered_among, once.repository_id, once.source, [once.source_id]
+    )
+    if known or _flood_refusal(runtime, command) is not None:
+        return
+    answer = await comment_commands.carry_out(runtime, command)
+    reply = Reply(command.pull.number, "foreign", answer.text or "")
+    key = f"reply/{command.repository.id}/{command.pull.number}/foreign"
+    now, queue_id = runtime.clock.now(), command.queue.id
+    item = OutboxItem(Lane.NOTICE, key, "reply", reply, next_at=now)
+
+    def store_answer(session: Tx) -> None:
+        if answered_commands.record(session, once, now):
+            outbox.append(session, command.repository.id, queue_id, 0, [item])
+
+    await runtime.store.run(store_answer)
+    outbox.wake(runtime.wakeups, (Lane.NOTICE,))
 
 
 async def _was_answered(runtime: Runtime, repository: RepositoryRecord, asked: Asked) -> bool:

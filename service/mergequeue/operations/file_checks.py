@@ -50,6 +50,7 @@ NOT_REPLAYED = frozenset(
         "optional_statuses",
         "comments_enabled",
         "commands_enabled",
+        "foreign_commands_enabled",
         "status_check_enabled",
         "label_commands_enabled",
         "extension_enabled",

@@ -15,7 +15,14 @@ from service.mergequeue.engine.states import FINAL, EntryState, QueueState
 from service.mergequeue.wording import bodies, conditions, history, holds, refusals, suspicions
 from service.mergequeue.wording.names import MERGE
 from service.mergequeue.wording.situation import PullRequestText
-from service.provider.signals import AskCancel, AskRetry, AskUnclear
+from service.provider.signals import (
+    AskCancel,
+    AskForeign,
+    AskRetry,
+    AskStatus,
+    AskSubmit,
+    AskUnclear,
+)
 from service.provider.stacks import MergedFrom
 from service.provider.values import (
     AccessLevel,
@@ -475,6 +482,40 @@ def _keep_order(queue: MergeQueue) -> Phrase:
         return Phrase()
     verb = "keeps its place" if depth == 1 else "keep their order"
     return phrase(" {} " + verb + ".", phrases.counted(depth, "PR", "PRs"))
+
+
+def foreign(ask: AskForeign) -> Answer:
+    """A command of another queue, which does nothing here."""
+    match ask.meant:
+        case AskCancel():
+            ours = "/merge cancel"
+        case AskRetry():
+            ours = "/merge retry"
+        case AskStatus():
+            ours = "/merge status"
+        case AskSubmit():
+            ours = MERGE.text
+        case None:
+            return _unclear(
+                phrase(
+                    "{} is a command of {}, and this repository's queue is Headgate now, which has "
+                    "none that does the same. {} submits, and {} lists all commands.",
+                    Code(ask.given),
+                    Code(ask.queue),
+                    MERGE,
+                    Code("/merge help"),
+                )
+            )
+    return _unclear(
+        phrase(
+            "{} is a command of {}, and this repository's queue is Headgate now: comment {}. ({} "
+            "lists all commands.)",
+            Code(ask.given),
+            ask.queue,
+            Code(ours),
+            Code("/merge help"),
+        )
+    )
 
 
 def unclear(ask: AskUnclear) -> Answer:

@@ -1,0 +1,1 @@
+"""Moving from another merge queue: files in, files and a list out."""
