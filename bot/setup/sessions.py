@@ -9,6 +9,7 @@ import hmac
 import json
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -43,14 +44,8 @@ def new_link(settings: Settings, now: datetime) -> str:
     """
     token = secrets.token_urlsafe(TOKEN_BYTES)
     kept = {"digest": _digest(token), "expires_at": (now + LINK_LIFETIME).isoformat()}
-    path = settings.data_dir / LINK_FILE
-    draft = path.with_name(f"{LINK_FILE}.{os.getpid()}")
     try:
-        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(json.dumps(kept))
-        draft.replace(path)
+        _write(settings.data_dir / LINK_FILE, kept)
     except OSError as failed:
         raise StartRefused(
             f"HEADGATE_DATA_DIR: {settings.data_dir} cannot be written ({failed.strerror}). Give a "
@@ -62,13 +57,20 @@ def new_link(settings: Settings, now: datetime) -> str:
 def store_address(settings: Settings, url: str) -> None:
     """Store where this service is reached, for `headgate setup-url`; `url` is where it listens."""
     path = settings.data_dir / ADDRESS_FILE
-    draft = path.with_name(f"{ADDRESS_FILE}.{os.getpid()}")
     try:
-        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft.write_text(json.dumps({"url": settings.public_url or url}), "utf-8")
-        draft.replace(path)
+        _write(path, {"url": settings.public_url or url})
     except OSError as failed:
         log.info("address_not_stored", file=str(path), why=failed.strerror)
+
+
+def _write(path: Path, content: Mapping[str, str]) -> None:
+    """Replace a file of the data directory by this content, readable by us alone."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(json.dumps(content))
+    draft.replace(path)
 
 
 def stored_address(data_dir: Path) -> str | None:

@@ -93,4 +93,5 @@ async def test_everything_goes_through_the_proxy_and_git_too(network: tuple[Stag
     assert '"error"' not in said
     assert "s3cret" not in said
     assert '"mirror_made"' in said
+    assert '"sign_in":"token"' in said
     assert "failed" not in said

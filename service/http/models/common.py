@@ -49,7 +49,7 @@ UUID = r"^[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$(?!\n)"
 TOKEN_ID = r"^[0-9A-Za-z]{10}$(?!\n)"
 LINE = r"^[^\x00-\x1f\x7f-\x9f]*$(?!\n)"
 # As below, without characters that turn or hide a part of the text.
-NAME = (
+VISIBLE_LINE = (
     r"^[^\S\x00-\x1f\x7f-\x9f\u2028\u2029]*"
     r"[^\s\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
     r"[^\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]*$(?!\n)"

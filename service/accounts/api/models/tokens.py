@@ -21,7 +21,9 @@ TokenId = Annotated[str, Field(pattern=common.TOKEN_ID, examples=["7hQ2mX9aLk"])
 class CreateToken(SnakeRequest):
     """`/tokens/create`; no repositories means all that the creating token sees."""
 
-    name: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX, pattern=common.NAME)]
+    name: Annotated[
+        str, Field(min_length=1, max_length=NAME_LENGTH_MAX, pattern=common.VISIBLE_LINE)
+    ]
     """What the token is for. For example `ci`."""
     role: Annotated[Role, BeforeValidator(common.one_of(Role))]
     """What it may do."""

@@ -224,7 +224,7 @@ async def serving(store: Store, start: datetime) -> AsyncIterator[Tested]:
     await site.start()
     host, port = runner.addresses[0][:2]
     try:
-        async with aiohttp.ClientSession(auto_decompress=False) as session:
+        async with aiohttp.ClientSession() as session:
             instance = await _instance(runtime, f"http://{host}:{port}")
             key = RepositoryKey("octo", f"{HOST}/octo/widgets")
             ledger = Ledger(place, key, start)
