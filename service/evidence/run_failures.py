@@ -63,6 +63,7 @@ def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> Failed
     rates = figures.rates(session, home.sets, repository.id, nos, home.now)
     texts = test_attempts.failure_texts(session, [each.last for each in shown])
     excused = sum(each.standing is Standing.EXCUSED for each in looked)
+    red_on_base = frozenset(run.evidence.red_on_base if run.evidence else ())
     return FailedTests(
         failed=len(looked) - excused,
         excused=excused,
@@ -81,6 +82,7 @@ def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> Failed
                 id=each.case.id,
                 file=each.case.file or "",
                 line=each.case.line,
+                fails_on=queue.branch if each.case.id in red_on_base else "",
             )
             for each in shown
         ),

@@ -71,6 +71,26 @@ def test_the_section(name):
     expect(text).matches(f"tests-{name}.txt")
 
 
+@pytest.mark.parametrize(
+    ("test", "known"),
+    [
+        (replace(SEEN, fails_on="main"), "also fails on main"),
+        (replace(BROKEN, fails_on="main"), "also fails on main, new failure text"),
+        (replace(FLAKY, fails_on="main"), "known flaky, also fails on main"),
+        (replace(EXCUSED, fails_on="main"), "failed, excused, also fails on main"),
+        (SEEN, "failed before"),
+    ],
+)
+def test_a_test_that_fails_on_the_target_branch_too_is_told_so(test, known):
+    assert markdown.plain(failed_tests.known_of(test)).startswith(known)
+
+
+def test_a_trace_is_told_by_its_first_lines_without_what_shows_nothing():
+    test = replace(NEW, stack="\n\n    assert x\u202e\n" + "line\n" * 40)
+    assert test.trace == ("    assert x", *["line"] * 11, "…")
+    assert NEW.trace == ()
+
+
 def test_without_a_failure_there_is_no_section():
     assert failed_tests.section(failed_tests.NONE, LINKS, NOW) == ""
 

@@ -26,7 +26,7 @@ from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.operations.views import PullRequestView
 from service.mergequeue.store import journal, landings, runs
 from service.mergequeue.store import notices as stored
-from service.mergequeue.wording import failed_tests, notices
+from service.mergequeue.wording import failed_tests, notices, situation
 from service.mergequeue.wording.situation import Landed, PullRequestText
 from service.provider.budget import Pressure
 from service.provider.errors import OutcomeUnknown, ProviderError, Throttled, Unavailable
@@ -133,7 +133,7 @@ def _text_of(
     """Read what is stored about a submission, in one snapshot."""
     queue, entry = view.queue, view.entry
     repository_url = access.repository(session, queue.repository_id).url
-    last_run = entry.run or entry.verified_by or entry.detail.run
+    last_run = situation.last_run_of(entry)
     run = None if last_run is None else runs.run(session, queue.id, last_run)
     judging = checked.judging_run_of(entry)
     judged = run if judging == last_run else runs.run(session, queue.id, judging or "")
