@@ -69,9 +69,12 @@ async def test_who_failed_is_told_which_tests_failed_and_what_they_were_before(
     await world.settle()
     assert await world.state(number) == "FAILED"
     assert "**Tests:** 2 failed\n" in world.comment_on(number)
-    status, farewell = (await told(world, number))[:2], (await told(world, number))[2:]
-    assert status == farewell
-    new, known = status
+    (new, known), below = (await told(world, number))[:2], (await told(world, number))[2:]
+    # The comment that notifies has only what failed.
+    assert below == ["- ❌ `tests/mail.py::mail`", "- ❌ `tests/total.py::total`"]
+    last = world.repository.issues[number].comments[-1].body
+    assert last.partition("\n")[2].startswith("@bob This PR was not merged into `main`: **`unit` failed**. See ")
+    assert last.count(f"  `{WRONG}`") == last.count("  `TimeoutError`") == 1
     assert new.startswith("- ❌ `tests/mail.py::mail`: *new failure* ([history]")
     assert known.startswith("- ❌ `tests/total.py::total`: *known flaky, new failure text*, ")
     path = HISTORY.search(known)

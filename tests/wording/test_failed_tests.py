@@ -136,9 +136,17 @@ def test_it_says_nothing_of_a_pull_request_that_stands_there_for_another_reason(
 
 def test_the_failure_comment_names_the_tests_before_the_next_step():
     view = replace(stories.failed(), tests=SECTIONS["few"])
-    text = notices.failure_comment(view)
+    text = notices.failure_comment(view, is_above=False)
     assert hygiene.faults(text, mentions=("alice",)) == []
     expect(text).matches("announced-tests.txt")
+
+
+def test_below_a_status_comment_it_has_only_what_failed():
+    said = replace(NEW, message="AssertionError: 10.01 != 10.0")
+    view = replace(stories.failed(), tests=some(said, FLAKY, EXCUSED, more=7))
+    text = notices.failure_comment(view, is_above=True)
+    assert hygiene.faults(text, mentions=("alice",)) == []
+    expect(text).matches("announced-below.txt")
 
 
 failed = st.builds(
@@ -157,6 +165,7 @@ failed = st.builds(
 @given(st.lists(failed, min_size=1, max_size=9))
 def test_whatever_tests_are_called_is_inert(tests):
     view = replace(stories.failed(), tests=some(*tests))
-    status, farewell = notices.status_comment(view), notices.failure_comment(view)
-    assert hygiene.faults(status) == []
-    assert hygiene.faults(farewell, mentions=("alice",)) == []
+    assert hygiene.faults(notices.status_comment(view)) == []
+    for is_above in (True, False):
+        farewell = notices.failure_comment(view, is_above=is_above)
+        assert hygiene.faults(farewell, mentions=("alice",)) == []

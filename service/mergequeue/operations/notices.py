@@ -255,8 +255,18 @@ def _essence(text: PullRequestText) -> str:
 
 def _digest(notice: Kept, essence: str | None) -> str:
     """Return a digest of what is said, which does not depend on how it is written."""
-    said = essence or repr(replace(notice, first=False, is_refresh=False))
+    return _hash(essence or repr(replace(notice, first=False, is_refresh=False)))
+
+
+def _hash(said: str) -> str:
     return hashlib.sha256(said.encode()).hexdigest()
+
+
+async def _is_told_above(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> bool:
+    """Return whether the status comment shows the end of this submission."""
+    spot = Spot(queue.id, text.entry.pr, Surface.COMMENT, text.entry.id)
+    placed = await runtime.store.read(stored.placed, spot)
+    return placed is not None and placed.digest == _hash(_essence(text))
 
 
 async def _farewell(
@@ -269,7 +279,8 @@ async def _farewell(
     """
     entry = text.entry
     if text.queue.config.comments_enabled and notices.is_announced(text):
-        body = notices.failure_comment(text)
+        is_above = await _is_told_above(runtime, queue, text)
+        body = notices.failure_comment(text, is_above=is_above)
         reply = Reply(entry.pr, f"left-{entry.id}", body, first=first, is_final=True)
         await _once(runtime, queue, text, reply)
     if entry.state is EntryState.MERGED:

@@ -126,6 +126,20 @@ def section(tests: FailedTests, links: Links, now: datetime) -> str:
     return f"**Tests:** {counts}\n\n{listed}{gaps}"
 
 
+def assertions(tests: FailedTests) -> str:
+    """Return the tests that are to be mended with what failed in each, at most three."""
+    failed = [each for each in tests.shown if each.standing is not Standing.EXCUSED]
+    lines = [
+        f"- ❌ {markdown.code(each.name)}"
+        + (f"\n  {markdown.code(each.message)}" if each.message else "")
+        for each in failed[:OPEN_MAX]
+    ]
+    left = tests.failed - len(lines)
+    if left > 0:
+        lines.append(f"- and {left:,} more")
+    return "\n".join(lines)
+
+
 def _gap(name: str, reasons: tuple[str, ...]) -> str:
     """Explain why quarantine and known flakes do not excuse a status."""
     shown = "; ".join(reasons[:GAPS_MAX])

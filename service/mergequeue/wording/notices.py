@@ -14,6 +14,7 @@ from service.mergequeue.wording import (
     conditions,
     controls,
     endings,
+    failed_tests,
     history,
     rule_notes,
 )
@@ -28,6 +29,10 @@ from service.vocabulary import Actor, ActorKind
 
 COMMENT_CHARACTERS_MAX = 60_000
 """GitHub takes 65,536 (docs/design/provider.md 14)."""
+
+
+ABOVE = "See the status comment above."
+"""Where the comment that notifies people points to."""
 
 
 def status_marker(branch: str) -> str:
@@ -70,10 +75,11 @@ def _special_lines(view: PullRequestText) -> str:
     return f"\n\n{lines}" if lines else ""
 
 
-def failure_comment(view: PullRequestText) -> str:
+def failure_comment(view: PullRequestText, *, is_above: bool) -> str:
     """Return the new comment for a pull request that failed; edits do not notify people.
 
-    What happened, what the verdict means, what to do.
+    `is_above`: the status comment shows it, so this one has only what failed. Else it has what
+    happened, what the verdict means, what to do.
     """
     situation = view.situation
     what = markdown.markdown(phrases.unlinked(endings.why(situation)), view.links)
@@ -83,6 +89,9 @@ def failure_comment(view: PullRequestText) -> str:
         first = f"{head}This PR was not merged into {target}: **{what}**."
     else:
         first = f"{head}This PR left the queue for {target}: **{what}**."
+    if is_above:
+        shown = failed_tests.assertions(view.tests) if bodies.tests(view) else ""
+        return "\n\n".join(each for each in (f"{first} {ABOVE}", shown) if each)
     logs = bodies.logs(view)
     meaning = phrases.joined([aftermath.how_found(view), bodies.verdict(view)])
     step = endings.next_step(situation)
