@@ -60,6 +60,7 @@ async def create(runtime: Runtime, request: OrganizationRequest) -> Mapping[str,
         "events": request.text("events").replace(",", " ").split(),
         "repositories": repositories_of(request),
         "description": request.text("description"),
+        "format": request.text("format") or None,
     }
     change = common.read(CreateEndpoint, body).change()
     view, secret = await endpoints.create(runtime, request.caller, change)

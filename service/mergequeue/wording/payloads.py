@@ -244,7 +244,7 @@ def _failures(found: Failures | None) -> Json | None:
     """Return what failed as far as it fits, the first of it; None if nothing did."""
     if found is None:
         return None
-    checks = [
+    checks: list[dict[str, object]] = [
         {
             "name": markdown.cleaned(one.name),
             "url": _address(one.url),
