@@ -323,6 +323,13 @@ class EndpointState(StrEnum):
     DISABLED = "disabled"
 
 
+class EndpointFormat(StrEnum):
+    """The formats in which an endpoint receives messages (docs/design/notifications.md 4)."""
+
+    JSON = "json"
+    SLACK = "slack"
+
+
 class DeliveryState(StrEnum):
     """The state of a delivery to an endpoint (docs/design/notifications.md 3)."""
 

@@ -284,14 +284,18 @@ def _print_evidence(table: object, failures: object) -> None:
 def _print_failed_tests(failures: Json) -> None:
     """Print the tests that failed with their logs, and how the cause was found."""
     tests = objects(failures.get("tests"))
-    for test in tests:
+    for nth, test in enumerate(tests):
         excused = ", excused" if test["quarantined"] else ""
-        line(f"  ✗ {test['name']} ({test['knownAs']}{excused})", STYLES["FAILED"])
+        also = f", also fails on {test['failsOn']}" if test.get("failsOn") else ""
+        line(f"  ✗ {test['name']} ({test['knownAs']}{excused}{also})", STYLES["FAILED"])
         if test["message"]:
             line(f"      {test['message']}")
         if test["file"]:
             line(f"      {test['file']}" + (f":{test['line']}" if test["line"] else ""))
         _print_urls(test, "log", "page")
+        # As on the page: the first one with its trace.
+        for row in _texts(test.get("trace")) if nth == 0 else ():
+            line(f"      | {row}")
     counts = (failures["failedTests"], failures["excusedTests"])
     more = sum(int(str(each)) for each in counts) - len(tests)
     if more > 0:
@@ -305,6 +309,11 @@ def _print_urls(shown: Json, *names: str) -> None:
     for name in names:
         if shown.get(name):
             print_text(f"      {plain(shown[name])}")
+
+
+def _texts(value: object) -> list[str]:
+    """Return the texts of an array; empty for anything else."""
+    return [str(each) for each in value] if isinstance(value, list) else []
 
 
 def joined(value: object) -> str:

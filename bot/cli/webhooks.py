@@ -15,6 +15,16 @@ app = typer.Typer(help="Manage the endpoints that receive notifications.")
 # As many endpoints as one request may return; an organization has fewer.
 PAGE = 100
 
+# The events of which Slack is told by default.
+FOR_PEOPLE = (
+    "pull_request.failed",
+    "pull_request.merged",
+    "queue.held",
+    "queue.released",
+    "queue.state_changed",
+    "queue.landing_mismatch",
+)
+
 EndpointId = Annotated[str, typer.Argument(help="The endpoint's id, as `webhook list` shows it.")]
 
 
@@ -24,7 +34,11 @@ def add(
     receiver: Annotated[str, typer.Argument(help="The https address that is called.")],
     event: Annotated[
         list[str] | None,
-        typer.Option("--event", help="A name, a group as queue.*, or * (default); repeatable."),
+        typer.Option(
+            "--event",
+            help="A name, a group as queue.*, or *; repeatable. "
+            "Default: *; for Slack what people act on.",
+        ),
     ] = None,
     repository: Annotated[
         list[str] | None, typer.Option("--repo", help="Only of HOST/OWNER/NAME; repeatable.")
@@ -32,9 +46,16 @@ def add(
     description: Annotated[
         str, typer.Option("--description", help="Description of the endpoint.")
     ] = "",
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="json (default), or slack: an incoming webhook of its kind."),
+    ] = None,
 ) -> Result:
     """Create an endpoint; its signing secret is printed once, alone on stdout."""
-    body: Json = {"url": receiver, "events": event or ["*"], "description": description}
+    events = list(FOR_PEOPLE) if (form or "").lower() == "slack" else ["*"]
+    body: Json = {"url": receiver, "events": event or events, "description": description}
+    if form is not None:
+        body["format"] = form
     if repository:
         refs = [destination.find_repository(each, client) for each in repository]
         body["repositories"] = [destination.repository_members(ref) for ref in refs]
@@ -52,7 +73,7 @@ def list_all(client: Client) -> Result:
     """List the endpoints that the token sees, oldest first; never their secrets."""
     answer = client.post("/webhooks/list-endpoints", {"take": PAGE})
     endpoints = output.objects(answer["endpoints"])
-    headings = ("Id", "Address", "Events", "Repositories", "State", "Last success")
+    headings = ("Id", "Address", "Events", "Repositories", "Format", "State", "Last success")
     return Result(answer, lambda: output.print_table(headings, map(row_of, endpoints)))
 
 
@@ -164,6 +185,7 @@ def row_of(endpoint: Json) -> tuple[str, ...]:
         str(endpoint["url"]),
         output.joined(endpoint["events"]),
         ", ".join(slugs) if isinstance(repositories, list) else "all",
+        str(endpoint.get("format", "json")),
         f"{state}: {reason}" if reason else state,
         output.moment_or(endpoint["last_success_at"], "never"),
     )

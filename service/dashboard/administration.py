@@ -329,6 +329,7 @@ async def _create_webhook(runtime: Runtime, request: OrganizationRequest) -> Map
         "events": request.text("events").replace(",", " ").split(),
         "repositories": _repositories_of(request),
         "description": request.text("description"),
+        "format": request.text("format") or None,
     }
     change = common.read(CreateEndpoint, body).change()
     view, secret = await endpoints.create(runtime, request.caller, change)

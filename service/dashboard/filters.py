@@ -1,6 +1,5 @@
 """Values as text of pages. Nothing here marks a text as safe: templates escape what it gives."""
 
-import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, assert_never
@@ -10,17 +9,13 @@ from service.accounts import page_addresses
 from service.dashboard import charts, marks
 from service.dashboard.readers import is_loopback
 from service.mergequeue.wording import history
-from service.text import markdown, times
+from service.text import markdown, times, traces
 from service.text.phrases import Code, Page, Part, Phrase, Pull
+from service.text.traces import TraceLine
 
 TEXT_CHARACTERS_MAX = 1000
 URL_CHARACTERS_MAX = 2000
 LINES_MAX = 60
-INDENT_MAX = 40
-HITS = ("E  ", ">  ")
-"""The beginnings of pytest's line that failed, and of those that say how."""
-MARGIN = re.compile(r"[E>]?[ \t]*")
-TAB = 4
 SHA_DIGITS = 7
 
 
@@ -29,30 +24,9 @@ def shown(text: str | None) -> str:
     return markdown.cleaned(text or "", TEXT_CHARACTERS_MAX)
 
 
-class TraceLine(NamedTuple):
-    """A line of a trace; `is_hit`: pytest marks it as the one that failed, or as what failed."""
-
-    text: str
-    is_hit: bool
-
-
 def trace(text: str, lines_max: int = LINES_MAX) -> list[TraceLine]:
-    """A foreign text with its lines, each cleaned like one line; a last line says that more follow.
-
-    Blank lines at its ends are left out.
-    """
-    lines = text.rstrip().splitlines()
-    first = next((nth for nth, line in enumerate(lines) if line.strip()), 0)
-    shown_lines = lines[first : first + lines_max]
-    kept = [TraceLine(_shown_indented(line), line.startswith(HITS)) for line in shown_lines]
-    return kept + [TraceLine("…", is_hit=False)] * (len(lines) - first > lines_max)
-
-
-def _shown_indented(line: str) -> str:
-    """A line of a trace, cleaned, with its indentation, which may begin with a mark of pytest."""
-    margin = MARGIN.match(line)
-    width = margin.end() if margin else 0
-    return line[:width].expandtabs(TAB)[:INDENT_MAX] + shown(line[width:])
+    """A foreign text with its lines."""
+    return traces.lines_of(text, lines_max)
 
 
 def title(text: str) -> str:

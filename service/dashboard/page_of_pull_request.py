@@ -66,9 +66,6 @@ EVENTS_MAX = 100
 NEIGHBORS_MAX = 10
 """Pull requests ahead and behind that are named."""
 
-TRACE_LINES = 12
-"""Lines of the trace of each failed test; the page of the test has more."""
-
 _BEFORE = {reason.value for reason in NOT_READY_ORDER}
 _BY_CI = frozenset({ConditionCode.STATUS_PASSED, ConditionCode.EVIDENCE_RECEIVED})
 _STARTED = Mark("testing", "testing", "test")
@@ -124,7 +121,7 @@ class PullRequestPage:
     checked: tuple[CheckedRow, ...]
     checked_summary: Phrase
     priorities: tuple[str, ...] = tuple(PRIORITY_NAMES)
-    trace_lines: int = TRACE_LINES
+    trace_lines: int = failed_tests.TRACE_LINES
 
     @property
     def text(self) -> PullRequestText:
@@ -142,9 +139,9 @@ class PullRequestPage:
         return self.page.explained.behind[:NEIGHBORS_MAX]
 
     @property
-    def tests(self) -> tuple[tuple[failed_tests.FailedTest, str], ...]:
+    def tests(self) -> tuple[tuple[failed_tests.FailedTest, Phrase], ...]:
         """Failed tests of its last run, each with what is known of it in words."""
-        return tuple((one, failed_tests.WORDS[one.standing]) for one in self.text.tests.shown)
+        return tuple((one, failed_tests.known_of(one)) for one in self.text.tests.shown)
 
 
 def made_of(page: PageOfPullRequest, now: datetime) -> PullRequestPage:

@@ -404,4 +404,5 @@ def _evidence(
         judged.new_texts,
         failed_tests=judged.failed_tests,
         unexplained_tests=judged.unexplained_tests,
+        red_on_base=judged.red_on_base,
     )

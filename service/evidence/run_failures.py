@@ -62,6 +62,7 @@ def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> Failed
     nos = [each.case.no for each in shown]
     rates = figures.rates(session, context.sets, repository.id, nos, context.now)
     excused = sum(each.standing is Standing.EXCUSED for each in looked)
+    red_on_base = frozenset(run.evidence.red_on_base if run.evidence else ())
     return FailedTests(
         failed=len(looked) - excused,
         excused=excused,
@@ -80,6 +81,7 @@ def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> Failed
                 id=each.case.id,
                 file=each.case.file or "",
                 line=each.case.line,
+                fails_on=queue.branch if each.case.id in red_on_base else "",
             )
             for each in shown
         ),

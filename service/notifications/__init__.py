@@ -4,6 +4,7 @@ A *notification* is one webhook message, an *attempt* one try to deliver it to o
 message keeps its id; each attempt has its own time and signatures.
 
     messages.py       the events, which of them an endpoint selects, and the bodies; pure
+    slack.py          the same messages as one text for Slack; pure
     signing.py        secrets, and the headers of one attempt (Standard Webhooks)
     schedule.py       when an attempt is repeated, and when an endpoint is disabled; pure
     addresses.py      which addresses may be called; pure

@@ -24,7 +24,7 @@ from service.notifications import addresses, signing
 from service.notifications.store import notifications, subscribers
 from service.notifications.store.subscribers import Endpoint
 from service.runtime import Runtime
-from service.vocabulary import Actor, EndpointState, RepoRef
+from service.vocabulary import Actor, EndpointFormat, EndpointState, RepoRef
 
 ENDPOINTS_MAX = 50
 OVERLAP_HOURS = 24
@@ -39,6 +39,7 @@ class EndpointView:
     events: tuple[str, ...]
     repositories: tuple[RepoRef, ...] | None
     description: str
+    format: EndpointFormat
     state: EndpointState
     disabled_reason: str | None
     last_success_at: datetime | None
@@ -54,6 +55,7 @@ class EndpointChange:
     events: tuple[str, ...] | None = None
     repositories: tuple[RepoRef, ...] | None = None
     description: str | None = None
+    format: EndpointFormat | None = None
     is_enabled: bool | None = None
     everywhere: bool = False
 
@@ -83,6 +85,7 @@ async def create(
         events=change.events or (),
         repositories=scope,
         description=change.description or "",
+        format=change.format or EndpointFormat.JSON,
         secret=runtime.keys.sealed(secret),
         created_at=now,
     )
@@ -178,7 +181,7 @@ def _changed(
 ) -> Endpoint:
     values = {
         name: value
-        for name in ("url", "events", "description")
+        for name in ("url", "events", "description", "format")
         if (value := getattr(change, name)) is not None
     }
     if change.sets_repositories:

@@ -24,7 +24,7 @@ from service.database.page_tokens import Key, Listing
 from service.database.paging import Page, PageSelection
 from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
 from service.http.callers import Caller
-from service.notifications import addresses, endpoints, messages, schedule, signing
+from service.notifications import addresses, endpoints, messages, schedule, signing, slack
 from service.notifications.store import delivery_log, notifications, subscribers
 from service.notifications.store.delivery_log import DeliveryFilter
 from service.notifications.store.notifications import Attempt, Made
@@ -116,12 +116,13 @@ async def _sent(runtime: Runtime, endpoint: Endpoint, attempt: Attempt, at: date
         keys = _keys(runtime, endpoint, at)
     except ServiceError:
         return PostResult(None, "The endpoint's secret cannot be read any more; rotate it.")
+    body = slack.body_of(attempt.body, endpoint.format)
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"Headgate/{runtime.options.version}",
-        **signing.headers(attempt.message, at, attempt.body, keys),
+        **signing.headers(attempt.message, at, body, keys),
     }
-    return await runtime.sender.post(Outgoing(endpoint.url, headers, attempt.body.encode()))
+    return await runtime.sender.post(Outgoing(endpoint.url, headers, body.encode()))
 
 
 def _keys(runtime: Runtime, endpoint: Endpoint, at: datetime) -> list[str]:
@@ -223,7 +224,8 @@ async def list_deliveries(runtime: Runtime, caller: Caller, page: DeliveryPage) 
 
     def read(session: Tx) -> tuple[Delivery, ...]:
         endpoint = endpoints.find(session, caller, page.endpoint_id)
-        return delivery_log.page(session, endpoint.id, wanted, after, place.limit)
+        rows = delivery_log.page(session, endpoint.id, wanted, after, place.limit)
+        return tuple(replace(each, body=slack.body_of(each.body, endpoint.format)) for each in rows)
 
     return place.page(await runtime.store.read(read), _key)
 

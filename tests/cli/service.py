@@ -220,9 +220,11 @@ FAILURES: dict[str, Any] = {
             "file": "tests/cart.py",
             "line": 12,
             "message": "10.01 != 10.0",
+            "trace": ["def test_total():", "    assert 10.01 == 10.0"],
             "knownAs": "new",
             "quarantined": False,
             "newFailureText": False,
+            "failsOn": "main",
             "log": LOG,
             "page": HISTORY,
         }

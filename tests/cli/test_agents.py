@@ -96,6 +96,8 @@ async def test_what_failed_is_told_with_its_tests_its_logs_and_how_sure_it_is(ap
     (test,) = told["failures"]["tests"]
     assert (test["file"], test["line"], test["message"]) == ("tests/cart.py", 12, "10.01 != 10.0")
     assert (test["known_as"], test["quarantined"], test["log"]) == ("new", False, LOG)
+    assert test["trace"] == ["def test_total():", "    assert 10.01 == 10.0"]
+    assert test["fails_on"] == "main"
     assert told["failures"]["text"] == "It failed in 2 test runs."
     (skipped,) = told["required_checks"]
     assert (skipped["state"], skipped["text"]) == ("skipped", "e2e was skipped.")

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from bot.cli import app
+from service.notifications.messages import EVENTS
 
 ID = "3f1c7b64-0a52-4b40-8a35-c4bb6d1c2a77"
 ENDPOINT = {
@@ -47,6 +48,15 @@ def test_without_events_it_hears_of_everything(api, capsys):
     sent = {"url": ENDPOINT["url"], "events": ["*"], "description": "ops"}
     assert api.asked[0][1] == sent
     assert json.loads(capsys.readouterr().out)["secret"] == SECRET
+
+
+def test_slack_hears_by_default_of_what_people_act_on(api):
+    api.says("/webhooks/create-endpoint", ENDPOINT | {"format": "slack", "secret": SECRET})
+    assert headgate("add", ENDPOINT["url"], "--format", "slack") == 0
+    sent = api.asked[0][1]
+    assert sent["format"] == "slack"
+    assert "pull_request.failed" in sent["events"]
+    assert set(sent["events"]) < set(EVENTS)
 
 
 def test_endpoints_are_listed_with_why_they_are_disabled(api, capsys):

@@ -67,7 +67,7 @@ async def test_who_was_found_in_a_batch_reads_who_passed_without_it(world: World
         f"Without it, `#{first}` passed."
     )
     assert found in world.comment_on(culprit)
-    assert found in farewell_on(world, culprit)
+    assert farewell_on(world, culprit).endswith("**`unit` failed**. See the status comment above.")
 
 
 async def test_who_fails_twice_alone_reads_so(world: World) -> None:
@@ -76,9 +76,28 @@ async def test_who_fails_twice_alone_reads_so(world: World) -> None:
     await gates.fails(world, number)
     await gates.fails(world, number)
     await world.settle()
-    told = farewell_on(world, number)
+    told = world.comment_on(number)
     assert "It failed in 2 test runs." in told
     assert "All PRs ahead passed" not in told
+
+
+async def test_where_the_status_comment_cannot_be_edited_the_new_comment_says_everything(
+    world: World,
+) -> None:
+    await world.make_queue(confirm_failures="OFF")
+    (number,) = await submitted(world, 1)
+    await world.settle()
+    lost = {"status": 403, "message": "Resource not accessible by integration"}
+    await world.fault({"method": "PATCH", "path": "*/issues/comments/*"}, "refuse", **lost)
+    await gates.fails(world, number)
+    await world.rest(60)
+    told = farewell_on(world, number)
+    assert "See the status comment above" not in told
+    assert "- ❌ `unit` failed" in told
+    assert "Fix it, push, then comment `/merge` again." in told
+    world.sandbox.world.faults.clear()
+    await world.rest(20 * 60)
+    assert farewell_on(world, number) == told
 
 
 async def test_a_list_does_not_call_a_pull_request_free_of_conflicts_before_github_does(

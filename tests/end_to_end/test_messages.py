@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
+from bot.cli.webhooks import FOR_PEOPLE
 from service.accounts import access, tokens
 from service.accounts.tokens import TokenRequest
 from service.mergequeue.engine.config import ConfirmFailures
-from service.mergequeue.operations import pull_requests
+from service.mergequeue.operations import pull_requests, queues
+from service.mergequeue.operations.queues import HoldRequest
 from service.mergequeue.store import journal, runs
 from service.mergequeue.store.journal import enters_a_state
 from service.notifications import endpoints
 from service.notifications.endpoints import EndpointChange
-from service.vocabulary import SYSTEM, Role
+from service.vocabulary import SYSTEM, EndpointFormat, Role
 from tests.contract.instance import HOST, RECEIVERS
 from tests.end_to_end.test_batches import batch_of
 from tests.harness import gates
@@ -29,14 +31,16 @@ def world_options() -> WorldOptions:
 
 
 @asynccontextmanager
-async def heard(world: World, *events: str) -> AsyncIterator[Receiver]:
+async def heard(
+    world: World, *events: str, form: EndpointFormat = EndpointFormat.JSON
+) -> AsyncIterator[Receiver]:
     """A receiver of these events, every message of which is verified at the end."""
     await world.settle()
     wish = TokenRequest(HOST, "octo", "ops", Role.ADMIN)
     made = await tokens.create_token(world.runtime, wish, SYSTEM)
     caller = await access.look_up(world.runtime, made.secret)
     async with receiving() as receiver:
-        told = EndpointChange(receiver.url, events)
+        told = EndpointChange(receiver.url, events, format=form)
         _, secret = await endpoints.create(world.runtime, caller, told)
         yield receiver
         await world.settle()
@@ -115,6 +119,35 @@ async def test_a_merge_is_told_state_by_state_without_a_gap(world: World) -> Non
             "sequence": 5,
         }
         assert merged["merged_reason"] == "MERGE_GRAPH_MERGE"
+
+
+async def test_slack_is_told_in_one_text_what_failed_what_landed_and_why_the_queue_stands(
+    world: World,
+) -> None:
+    failing, landing = [await world.open() for _ in range(2)]
+    await world.settle()
+    await world.make_queue(confirm_failures=ConfirmFailures.OFF)
+    async with heard(world, *FOR_PEOPLE, form=EndpointFormat.SLACK) as receiver:
+        await world.comment("/merge", on=failing)
+        await gates.fails(world, failing)
+        await world.settle()
+        await world.comment("/merge", on=landing)
+        await gates.ends(world, landing)
+        await world.settle()
+        queue = await world.queue()
+        hold = await queues.add_hold(world.runtime, queue, HoldRequest("release"), SYSTEM)
+        await queues.release_hold(world.runtime, queue, hold.id, "shipped", SYSTEM)
+        await world.settle()
+        assert all(set(got.json) == {"text"} for got in receiver.got)
+        failed, merged, *holds = [got.json["text"] for got in receiver.got]
+        assert failed.startswith(f"❌ octo/widgets#{failing} for `main` was not merged: unit fail")
+        assert "• `unit` failed" in failed
+        assert merged.startswith(f"🟣 octo/widgets#{landing} for `main` was merged as `")
+        held, released = sorted(holds, key=lambda text: "ended" in text)
+        where = "The queue for `main` of octo/widgets"
+        assert held.startswith(f"⏸️ {where} is held: ")
+        assert "release" in held
+        assert released == f"▶️ {where}: the hold `freeze` has ended: shipped"
 
 
 async def test_a_failure_says_why_whose_fault_it_is_and_in_the_words_of_the_record(

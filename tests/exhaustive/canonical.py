@@ -111,6 +111,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "gaps": _TOLD,
         "new_texts": _TOLD,
         "proofs": _TOLD,
+        "red_on_base": _TOLD,
         "silent": "none in any scope",
     },
 }

@@ -77,6 +77,13 @@ def test_a_test_of_which_only_its_failures_are_known_is_the_runs_own() -> None:
     assert excuses.relation_of(failed, [STRANGER]) is Relation.OWN
 
 
+def test_the_tests_that_fail_on_the_target_branch_too_are_named_whatever_they_are_to_the_run():
+    own = replace(RED, id="own", file="cart.py")
+    suspect = Suspect(7, frozenset({"cart.py"}))
+    found = excuses.judge([a_check(RED, own, replace(PLAIN, id="plain"))], [suspect], Rules(10))
+    assert found.red_on_base == tuple(sorted((RED.id, "own")))
+
+
 @pytest.mark.parametrize("test", [QUARANTINED, RED, FLAKY])
 def test_whoever_changes_the_file_of_a_test_is_asked_about_it(test: FailedTest) -> None:
     author = Suspect(8, frozenset({"tests/cart.py"}))

@@ -38,7 +38,8 @@ def texts(view: PullRequestText) -> Iterator[str]:
     yield notices.check_report(view).summary
     yield replies.status(view).text or ""
     if notices.is_announced(view):
-        yield notices.failure_comment(view)
+        yield notices.failure_comment(view, is_above=True)
+        yield notices.failure_comment(view, is_above=False)
 
 
 def sentences(view: PullRequestText) -> Iterator[str]:

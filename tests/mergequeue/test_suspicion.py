@@ -104,4 +104,5 @@ def test_a_rejection_keeps_what_was_believed_and_its_comment_says_it() -> None:
     rejected = {view.entry.pr: view for view in views if view.entry.state is EntryState.FAILED}
     kept = {pr: view.explained.suspicion for pr, view in rejected.items()}
     assert [one and one.alone for one in kept.values()] == [2, 1, 3]
-    assert "99 % to blame: failed alone twice." in notices.failure_comment(rejected[1])
+    told = notices.failure_comment(rejected[1], is_above=False)
+    assert "99 % to blame: failed alone twice." in told

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import orjson
 import pytest
 
 from service.mergequeue.engine.config import Mode
-from service.mergequeue.engine.model import Detail, Hold
+from service.mergequeue.engine.model import Detail, Hold, Named
 from service.mergequeue.engine.outputs import (
     EntryMoved,
     EntrySubmitted,
@@ -27,7 +28,9 @@ from service.mergequeue.engine.outputs import (
 from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
 from service.mergequeue.reasons.record import HoldScope
-from service.mergequeue.wording import payloads
+from service.mergequeue.wording import holds, payloads
+from service.mergequeue.wording.failed_tests import FailedTest, FailedTests, Standing
+from service.mergequeue.wording.notices import Failures
 from service.mergequeue.wording.payloads import Scene, Subject
 from service.notifications import messages
 from service.process.api import routes
@@ -90,6 +93,7 @@ FIELDS = [
     "test_run_id",
     "merged_sha",
     "sequence",
+    "failures",
 ]
 
 STATES = [
@@ -115,6 +119,58 @@ STATES = [
     ),
     (EntryState.MERGED, Reason.MERGED_BY_HAND, "merged", "merged_reason", "MANUAL_MERGE"),
 ]
+CRIPPLED = "x😀" * 400
+WRONG = FailedTest(
+    "tests/mail.py::mail", Standing.NEW, message="1 != 2", id=str(UUID(int=7)), fails_on="main"
+)
+FAILURES = Failures(
+    "It failed in 2 test runs.",
+    (Named("unit", "https://ci.example/1"),),
+    FailedTests(1, 0, (WRONG,)),
+)
+
+
+def test_one_that_left_is_told_with_what_failed():
+    (body,) = moved(EntryState.FAILED, Reason.CHECK_FAILED, failures=FAILURES)
+    assert body["failures"] == {
+        "text": "It failed in 2 test runs.",
+        "checks": [{"name": "unit", "url": "https://ci.example/1", "because": None}],
+        "tests": [
+            {
+                "id": WRONG.id,
+                "name": WRONG.name,
+                "file": None,
+                "line": None,
+                "message": "1 != 2",
+                "known_as": "new",
+                "fails_on": "main",
+                "log": None,
+                "page": None,
+            }
+        ],
+        "failed_tests": 1,
+        "excused_tests": 0,
+    }
+    (body,) = moved(EntryState.CANCELLED, Reason.HEAD_CHANGED)
+    assert body["failures"] is None
+    (body,) = moved(EntryState.MERGED, Reason.LANDED)
+    assert "failures" not in body
+
+
+def test_failures_of_any_length_leave_the_body_small():
+    long = replace(
+        WRONG, name=CRIPPLED, file=CRIPPLED, message=CRIPPLED, log="https://x/" + "y" * 400
+    )
+    checks = tuple(Named(CRIPPLED, "https://x/" + "y" * 280, CRIPPLED) for _ in range(9))
+    whole = Failures(CRIPPLED * 9, checks, FailedTests(90, 0, (long,) * 5))
+    (body,) = moved(EntryState.FAILED, Reason.CHECK_FAILED, failures=whole)
+    shown = body["failures"]
+    assert shown["failed_tests"] == 90
+    assert 0 < len(shown["tests"]) < 5
+    assert 0 < len(shown["checks"]) < 5
+    assert shown["tests"][0]["log"] is None
+
+
 REASON_FIELDS = {field for *_, field, _ in STATES if field} | {"submitted_reason"}
 
 
@@ -193,6 +249,7 @@ QUEUE_FIELDS = [
     "organization",
     "repository",
     "target_branch",
+    "http_details_url",
     "status",
     "previous_status",
     "reason",
@@ -240,6 +297,7 @@ def test_a_hold_is_told_with_its_own_words_or_its_code():
         "reason": "base_red",
         "scope": "BOTH",
         "text": None,
+        "message": holds.message(held, "main", NOW),
         "since": "2026-03-02T14:00:00.000Z",
         "until": None,
     }

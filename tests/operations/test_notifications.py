@@ -62,6 +62,7 @@ async def test_what_happens_is_sent_once_signed_with_the_same_bytes_as_logged(st
             "name": stage.queue.repo.name,
         },
         "target_branch": "main",
+        "http_details_url": None,
         "status": "PAUSED",
         "previous_status": "PAUSED",
         "reason": "release freeze",

@@ -239,6 +239,7 @@ async def test_a_queue_from_before_check_histories_has_an_empty_one(database_url
     with connected(database_url) as connection:
         connection.exec_driver_sql("ALTER TABLE merge_queue DROP COLUMN check_history")
         connection.exec_driver_sql("ALTER TABLE test_settings DROP COLUMN report_issuers")
+        connection.exec_driver_sql("ALTER TABLE endpoint DROP COLUMN format")
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0007'")
         connection.commit()
         migrate.upgrade_to(connection, "0008")

@@ -155,6 +155,7 @@ GIVEN = {
     "endpoint.id": "'endpoint-' || i",
     "endpoint.org_id": "1 + i % 500",
     "endpoint.events": """'["*"]'""",
+    "endpoint.format": "'json'",
     "endpoint.state": "CASE i % 2 WHEN 0 THEN 'enabled' ELSE 'disabled' END",
     "notification.id": "'message-' || i",
     "notification_attempt.endpoint": "'endpoint-' || (i % 2000)",

@@ -114,17 +114,25 @@ def test_what_nobody_meant_to_happen_is_announced():
 
 @pytest.mark.parametrize("name", sorted(ANNOUNCED))
 def test_the_failure_comment(name):
-    text = notices.failure_comment(STORIES[name])
+    text = notices.failure_comment(STORIES[name], is_above=False)
     assert hygiene.faults(text, mentions=("alice",)) == []
     assert text.startswith("@alice ")
     expect(text).matches(f"announced-{name}.txt")
+
+
+@pytest.mark.parametrize("name", sorted(ANNOUNCED))
+def test_the_failure_comment_repeats_nothing_of_the_status_comment_above(name):
+    text = notices.failure_comment(STORIES[name], is_above=True)
+    whole = notices.failure_comment(STORIES[name], is_above=False)
+    assert hygiene.faults(text, mentions=("alice",)) == []
+    assert text == f"{whole.splitlines()[0]} {notices.ABOVE}"
 
 
 @pytest.mark.parametrize("submitter", [TOKEN, BOT])
 def test_nobody_is_called_when_no_person_submitted(submitter):
     shown = STORIES["failed"]
     text = notices.failure_comment(
-        replace(shown, entry=replace(shown.entry, submitted_by=submitter))
+        replace(shown, entry=replace(shown.entry, submitted_by=submitter)), is_above=True
     )
     assert hygiene.faults(text) == []
     assert text.startswith("This PR was not merged into `main`: ")
@@ -181,7 +189,7 @@ def test_whatever_others_wrote_is_inert_in_both_comments(name, detail, text):
     shown = replace(shown, queue=queue, entry=entry, history=history)
     texts = [notices.status_comment(shown)]
     if shown.entry.state in (FAILED, CANCELLED):
-        texts.append(notices.failure_comment(shown))
+        texts += [notices.failure_comment(shown, is_above=each) for each in (True, False)]
     for written in texts:
         assert hygiene.faults(written, mentions=("alice",)) == []
         assert len(written) <= notices.COMMENT_CHARACTERS_MAX

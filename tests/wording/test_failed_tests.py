@@ -71,6 +71,26 @@ def test_the_section(name):
     expect(text).matches(f"tests-{name}.txt")
 
 
+@pytest.mark.parametrize(
+    ("test", "known"),
+    [
+        (replace(SEEN, fails_on="main"), "also fails on main"),
+        (replace(BROKEN, fails_on="main"), "also fails on main, new failure text"),
+        (replace(FLAKY, fails_on="main"), "known flaky, also fails on main"),
+        (replace(EXCUSED, fails_on="main"), "failed, excused, also fails on main"),
+        (SEEN, "failed before"),
+    ],
+)
+def test_a_test_that_fails_on_the_target_branch_too_is_told_so(test, known):
+    assert markdown.plain(failed_tests.known_of(test)).startswith(known)
+
+
+def test_a_trace_is_told_by_its_first_lines_without_what_shows_nothing():
+    test = replace(NEW, stack="\n\n    assert x\u202e\n" + "line\n" * 40)
+    assert test.trace == ("    assert x", *["line"] * 11, "…")
+    assert NEW.trace == ()
+
+
 def test_without_a_failure_there_is_no_section():
     assert failed_tests.section(failed_tests.NONE, LINKS, NOW) == ""
 
@@ -116,9 +136,17 @@ def test_it_says_nothing_of_a_pull_request_that_stands_there_for_another_reason(
 
 def test_the_failure_comment_names_the_tests_before_the_next_step():
     view = replace(stories.failed(), tests=SECTIONS["few"])
-    text = notices.failure_comment(view)
+    text = notices.failure_comment(view, is_above=False)
     assert hygiene.faults(text, mentions=("alice",)) == []
     expect(text).matches("announced-tests.txt")
+
+
+def test_below_a_status_comment_it_has_only_what_failed():
+    said = replace(NEW, message="AssertionError: 10.01 != 10.0")
+    view = replace(stories.failed(), tests=some(said, FLAKY, EXCUSED, more=7))
+    text = notices.failure_comment(view, is_above=True)
+    assert hygiene.faults(text, mentions=("alice",)) == []
+    expect(text).matches("announced-below.txt")
 
 
 failed = st.builds(
@@ -137,6 +165,7 @@ failed = st.builds(
 @given(st.lists(failed, min_size=1, max_size=9))
 def test_whatever_tests_are_called_is_inert(tests):
     view = replace(stories.failed(), tests=some(*tests))
-    status, farewell = notices.status_comment(view), notices.failure_comment(view)
-    assert hygiene.faults(status) == []
-    assert hygiene.faults(farewell, mentions=("alice",)) == []
+    assert hygiene.faults(notices.status_comment(view)) == []
+    for is_above in (True, False):
+        farewell = notices.failure_comment(view, is_above=is_above)
+        assert hygiene.faults(farewell, mentions=("alice",)) == []

@@ -111,11 +111,15 @@ class FailedTest(Answer):
     file: str | None
     line: int | None
     message: str = Field(description="First line of what failed.")
+    trace: list[str] = Field(default=[], description="The first lines of its trace.")
     known_as: str = Field(
         description="new, seen, flaky, broken or excused: what it was when the run began."
     )
     quarantined: bool = Field(description="Whether its failure counts as passed.")
     new_failure_text: bool = Field(description="Whether it failed in a way that is new.")
+    fails_on: str | None = Field(
+        default=None, description="The target branch, if the test fails there as well."
+    )
     log: str | None = Field(description="The CI run that reported it.")
     page: str | None = Field(description="Page of the test, with its history and traces.")
 

@@ -77,9 +77,11 @@ def _failed_test(test: FailedTest) -> answers.FailedTestShown:
         file=test.file or None,
         line=test.line,
         message=test.message,
+        trace=list(test.trace),
         known_as=test.standing.value,
         quarantined=test.standing is Standing.EXCUSED,
         new_failure_text=test.is_new_text,
+        fails_on=test.fails_on or None,
         log=test.log or None,
         page=test.page or None,
     )

@@ -115,7 +115,8 @@ class Evidence:
     own head fails the same tests; `fingerprint` groups equal failures; `weights` says how
     suspicious each pull request is, by number; one that is not named weighs 1. `gaps` maps
     checks that are not explained to what their reports lack; `new_texts` are ids of quarantined
-    tests that failed in a way not seen before. The queue shows both and decides nothing by them.
+    tests that failed in a way not seen before, `red_on_base` of tests that failed on the target
+    branch before the run. The queue shows these and decides nothing by them.
     `silent` checks are unexplained because no results of them ever come.
 
     `failed_tests` are the ids of all tests that failed in a check, for each failed check whose
@@ -134,6 +135,7 @@ class Evidence:
     failed_tests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unexplained_tests: tuple[str, ...] = ()
     proofs: Mapping[str, Proof] = field(default_factory=dict)
+    red_on_base: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

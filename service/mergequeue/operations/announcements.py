@@ -11,6 +11,7 @@ from datetime import datetime
 
 from service.accounts import page_addresses
 from service.database.database import Tx
+from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
 from service.mergequeue.engine.outputs import (
     EntryMoved,
@@ -22,13 +23,17 @@ from service.mergequeue.engine.outputs import (
     Step,
 )
 from service.mergequeue.engine.states import EntryState
+from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.store import journal, runs
-from service.mergequeue.wording import payloads
+from service.mergequeue.wording import failed_tests, notices, payloads, situation
+from service.mergequeue.wording.notices import Failures
 from service.mergequeue.wording.payloads import Scene, Subject
+from service.mergequeue.wording.situation import PullRequestText
 from service.notifications import notifications
 from service.notifications.messages import Message
 from service.notifications.store import subscribers
-from service.runtime import EnumCase, Options, Runtime
+from service.runtime import EnumCase, Runtime
+from service.text.markdown import Links
 from service.vocabulary import QueueRef
 
 
@@ -63,7 +68,7 @@ def announce(session: Tx, runtime: Runtime, result: TurnResult) -> bool:
         pages=page_addresses.of_queue(runtime.options, ref.repo, ref.branch),
         is_lower=runtime.options.enum_case is EnumCase.LOWER,
     )
-    for message in _Announcer(session, runtime.options, result, scene).messages():
+    for message in _Announcer(session, runtime, result, scene).messages():
         notifications.enqueue(session, runtime, message, listening)
     return True
 
@@ -73,7 +78,7 @@ class _Announcer:
     """Builds the messages of one turn; caches its lookups and the batches already announced."""
 
     session: Tx
-    options: Options
+    runtime: Runtime
     result: TurnResult
     scene: Scene
     announced: set[tuple[str, EntryState]] = field(default_factory=set)
@@ -108,7 +113,7 @@ class _Announcer:
         if run is None:
             return
         placed = runs.draft_pull_request_of(self.session, run.id)
-        page = page_addresses.of_run(self.options, self.result.ref.repo, run.id)
+        page = page_addresses.of_run(self.runtime.options, self.result.ref.repo, run.id)
         scene = replace(self.scene, run_page=page)
         message = payloads.about_run(scene, run, placed and placed[0], recorded)
         if message is not None:
@@ -126,7 +131,41 @@ class _Announcer:
         last = None if before is None else before.run or before.verified_by
         run = self._run(event.run or last)
         placed = None if run is None else runs.draft_pull_request_of(self.session, run.id)
-        return Subject(moved, run, placed and placed[0], sequence, self._batch(moved, run, before))
+        return Subject(
+            moved,
+            run,
+            placed and placed[0],
+            sequence,
+            self._batch(moved, run, before),
+            self._failures(moved),
+        )
+
+    def _failures(self, moved: Entry) -> Failures | None:
+        """Return what failed of one that left, by the record that its comment is made from."""
+        if moved.state not in payloads.LEFT:
+            return None
+        ref, value = self.result.ref, self.scene.value
+        run = self._run(situation.last_run_of(moved))
+        tests = failed_tests.NONE
+        if run is not None and value.sends_results:
+            tests = self.runtime.links.of(RunFailures).named_in(
+                self.session, self.runtime, ref, run
+            )
+        text = PullRequestText(
+            queue=value,
+            entry=moved,
+            explained=Explained(moved.state, moved.reason, (), None),
+            run=run,
+            position=None,
+            length=0,
+            left=None,
+            history=journal.timeline(self.session, ref.id, moved.pr, moved.id),
+            links=Links(""),
+            now=self.result.now,
+            version="",
+            tests=tests,
+        )
+        return notices.failures_of(text)
 
     def _entry(self, pr: int, entry_id: str) -> Entry:
         """Return the submission as the turn left it."""

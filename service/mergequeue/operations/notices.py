@@ -28,7 +28,7 @@ from service.mergequeue.operations.views import PullRequestView
 from service.mergequeue.store import journal, landings, runs
 from service.mergequeue.store import notices as stored
 from service.mergequeue.store.notices import NoticeKey, PostedNotice, Surface
-from service.mergequeue.wording import failed_tests, notices
+from service.mergequeue.wording import failed_tests, notices, situation
 from service.mergequeue.wording.situation import Landed, PullRequestText
 from service.provider.budget import Pressure
 from service.provider.errors import OutcomeUnknown, ProviderError, Throttled, Unavailable
@@ -135,7 +135,7 @@ def _text_of(
     """Read what is stored about a submission, in one snapshot."""
     queue, entry = view.queue, view.entry
     repository_url = access.repository(session, queue.repository_id).url
-    last_run = entry.run or entry.verified_by or entry.detail.run
+    last_run = situation.last_run_of(entry)
     run = None if last_run is None else runs.run(session, queue.id, last_run)
     judging = checked.judging_run_of(entry)
     judged = run if judging == last_run else runs.run(session, queue.id, judging or "")
@@ -257,8 +257,18 @@ def _essence(text: PullRequestText) -> str:
 
 def _digest(notice: Kept, essence: str | None) -> str:
     """Return a digest of what is said, which does not depend on how it is written."""
-    said = essence or repr(replace(notice, first=False, is_refresh=False))
+    return _hash(essence or repr(replace(notice, first=False, is_refresh=False)))
+
+
+def _hash(said: str) -> str:
     return hashlib.sha256(said.encode()).hexdigest()
+
+
+async def _is_told_above(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> bool:
+    """Return whether the status comment shows the end of this submission."""
+    spot = NoticeKey(queue.id, text.entry.pr, Surface.COMMENT, text.entry.id)
+    placed = await runtime.store.read(stored.find, spot)
+    return placed is not None and placed.digest == _hash(_essence(text))
 
 
 async def _farewell(
@@ -271,7 +281,8 @@ async def _farewell(
     """
     entry = text.entry
     if text.queue.config.comments_enabled and notices.is_announced(text):
-        body = notices.failure_comment(text)
+        is_above = await _is_told_above(runtime, queue, text)
+        body = notices.failure_comment(text, is_above=is_above)
         reply = Reply(entry.pr, f"left-{entry.id}", body, first=first, is_final=True)
         await _once(runtime, queue, text, reply)
     if entry.state is EntryState.MERGED:

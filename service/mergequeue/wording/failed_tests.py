@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from service.text import markdown, phrases, times
+from service.text import markdown, phrases, times, traces
 from service.text.markdown import Links
+from service.text.phrases import Phrase, phrase
 
 GAPS_MAX = 5
 """Reasons why a report is incomplete that one comment names."""
+
+TRACE_LINES = 12
+"""Lines of the trace of a failed test; the page of the test has more."""
 
 OPEN_MAX = 3
 """More lines than this are folded."""
@@ -38,6 +42,7 @@ class FailedTest:
     quarantine, None: none is known. `log` is the page of its CI run, `page` ours of its history;
     empty where there is none. `message` is the first line of what failed. Only pages show `stack`,
     the text below it, and link by `id`. `file` and `line` are those of the test in its report.
+    `fails_on` is the target branch if the test failed there too before the run, as far as known.
     """
 
     name: str
@@ -53,6 +58,12 @@ class FailedTest:
     id: str = ""
     file: str = ""
     line: int | None = None
+    fails_on: str = ""
+
+    @property
+    def trace(self) -> tuple[str, ...]:
+        """The first lines of its trace, cleaned, as pages show them."""
+        return tuple(line.text for line in traces.lines_of(self.stack, TRACE_LINES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +92,20 @@ WORDS = {
 }
 """The text for each kind of failed test."""
 
+_OLD = frozenset({Standing.SEEN, Standing.BROKEN})
+"""Kinds of which the target branch says more."""
+
+
+def known_of(test: FailedTest) -> Phrase:
+    """Return what is known of a failed test: `known flaky, also fails on main`."""
+    known = [Phrase((WORDS[test.standing],))]
+    if test.fails_on:
+        known = [] if test.standing in _OLD else known
+        known.append(phrase("also fails on {}", test.fails_on))
+    if test.is_new_text:
+        known.append(phrase("new failure text"))
+    return phrases.joined(known, ", ")
+
 
 def section(tests: FailedTests, links: Links, now: datetime) -> str:
     """The tests section; empty when no test failed. At most five are named."""
@@ -99,6 +124,20 @@ def section(tests: FailedTests, links: Links, now: datetime) -> str:
     if len(lines) > OPEN_MAX:
         return markdown.folded(f"Tests: {counts}", f"{listed}\n") + gaps
     return f"**Tests:** {counts}\n\n{listed}{gaps}"
+
+
+def assertions(tests: FailedTests) -> str:
+    """Return the tests that are to be mended with what failed in each, at most three."""
+    failed = [each for each in tests.shown if each.standing is not Standing.EXCUSED]
+    lines = [
+        f"- ❌ {markdown.code(each.name)}"
+        + (f"\n  {markdown.code(each.message)}" if each.message else "")
+        for each in failed[:OPEN_MAX]
+    ]
+    left = tests.failed - len(lines)
+    if left > 0:
+        lines.append(f"- and {left:,} more")
+    return "\n".join(lines)
 
 
 def _gap(name: str, reasons: tuple[str, ...]) -> str:
@@ -130,7 +169,7 @@ def after_landing(job: str, names: Sequence[str], upload_url: str) -> str:
 
 def _line(test: FailedTest, links: Links, now: datetime) -> str:
     glyph = "🟦" if test.standing is Standing.EXCUSED else "❌"
-    what = WORDS[test.standing] + (", new failure text" if test.is_new_text else "")
+    what = markdown.markdown(known_of(test), links)
     facts = _facts(test, now)
     line = f"- {glyph} {markdown.code(test.name)}: *{what}*{facts}{_links(test, links)}"
     is_named = test.message and test.standing is not Standing.EXCUSED

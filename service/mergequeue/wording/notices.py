@@ -18,6 +18,7 @@ from service.mergequeue.wording import (
     checked_names,
     conditions,
     endings,
+    failed_tests,
     history,
     rule_notes,
 )
@@ -54,12 +55,16 @@ _WAITS = frozenset({EntryState.NOT_READY, EntryState.PENDING})
 
 
 @dataclass(frozen=True, slots=True)
-class _Failures:
+class Failures:
     """The checks and tests that failed; `text` says in sentences how the cause was found."""
 
     text: str
     checks: tuple[Named, ...]
     tests: FailedTests
+
+
+ABOVE = "See the status comment above."
+"""Where the comment that notifies people points to."""
 
 
 def status_marker(branch: str) -> str:
@@ -102,10 +107,11 @@ def _special_lines(view: PullRequestText) -> str:
     return f"\n\n{lines}" if lines else ""
 
 
-def failure_comment(view: PullRequestText) -> str:
+def failure_comment(view: PullRequestText, *, is_above: bool) -> str:
     """Return the new comment for a pull request that failed; edits do not notify people.
 
-    What happened, what the verdict means, what to do.
+    `is_above`: the status comment shows it, so this one has only what failed. Else it has what
+    happened, what the verdict means, what to do.
     """
     situation = view.situation
     what = markdown.markdown(phrases.unlinked(endings.why(situation)), view.links)
@@ -115,6 +121,9 @@ def failure_comment(view: PullRequestText) -> str:
         first = f"{head}This PR was not merged into {target}: **{what}**."
     else:
         first = f"{head}This PR left the queue for {target}: **{what}**."
+    if is_above:
+        shown = failed_tests.assertions(view.tests) if bodies.tests(view) else ""
+        return "\n\n".join(each for each in (f"{first} {ABOVE}", shown) if each)
     logs = bodies.logs(view)
     meaning = phrases.joined([aftermath.how_found(view), bodies.verdict(view)])
     step = endings.next_step(situation)
@@ -262,7 +271,7 @@ def _markdown(text: Phrase, view: PullRequestText) -> str:
     return markdown.markdown(text, view.links)
 
 
-def failures_of(view: PullRequestText) -> _Failures | None:
+def failures_of(view: PullRequestText) -> Failures | None:
     """Return what failed; None if no check and no test did, or if it does not matter any more."""
     failing = view.situation.failing
     checks = failing.checks if failing is not None else bodies.failed_checks(view)
@@ -270,7 +279,7 @@ def failures_of(view: PullRequestText) -> _Failures | None:
     if not checks and not tests.failed:
         return None
     found = phrases.joined([aftermath.how_found(view), bodies.verdict(view)])
-    return _Failures(markdown.plain(found), checks, tests)
+    return Failures(markdown.plain(found), checks, tests)
 
 
 def _boxes_of(view: PullRequestText) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+import orjson
+
 from service.mergequeue.engine.model import NOTHING, Entry, Hold, MergeQueue, Run
 from service.mergequeue.engine.outputs import (
     EntryMoved,
@@ -29,8 +31,11 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import Cause
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
-from service.mergequeue.wording import reasons, situation
+from service.mergequeue.wording import holds, reasons, situation
+from service.mergequeue.wording.failed_tests import FailedTest
+from service.mergequeue.wording.notices import Failures
 from service.notifications.messages import Message, common_fields, message_of, time_text
+from service.text import markdown, phrases
 from service.vocabulary import SYSTEM, QueueRef
 
 Json = Mapping[str, object]
@@ -39,6 +44,17 @@ Word = tuple[str, str | None]
 """Last part of an event's name, and the field of the wire word of its reason."""
 
 BATCH_MIN = 2
+LEFT = frozenset({EntryState.FAILED, EntryState.CANCELLED})
+"""States whose messages have failures."""
+
+SENTENCES_CHARACTERS_MAX = 1000
+
+FAILURES_BYTES_MAX = 8_000
+"""Tests and checks beyond this are left out and only counted: a body has at most 20 kB."""
+
+FAILURE_CHARACTERS_MAX = 300
+"""Longer texts of failures are cut; longer addresses are left out."""
+
 BISECTION = frozenset({RunKind.PROBE, RunKind.CONFIRMATION})
 
 WORDS: Mapping[EntryState, Word] = {
@@ -64,7 +80,8 @@ class Subject:
 
     `entry` in the form that it had after it, `run` the one it is in or came from, `vehicle` the
     number of the draft pull request that carries that. `sequence` counts from 1 for a submission.
-    `batch` is a run of two or more that enters the same state by this, None for most.
+    `batch` is a run of two or more that enters the same state by this, None for most. `failures`
+    are those because of which it left, as its comment and its page show them.
     """
 
     entry: Entry
@@ -72,6 +89,7 @@ class Subject:
     vehicle: int | None
     sequence: int
     batch: Run | None = None
+    failures: Failures | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +235,52 @@ def _of_pull_request(scene: Scene, subject: Subject, at: datetime, word: Word) -
             "test_run_id": run and run.id,
             "merged_sha": entry.landed_sha,
             "sequence": subject.sequence,
+            **({"failures": _failures(subject.failures)} if entry.state in LEFT else {}),
         },
     )
+
+
+def _failures(found: Failures | None) -> Json | None:
+    """Return what failed as far as it fits, the first of it; None if nothing did."""
+    if found is None:
+        return None
+    checks: list[dict[str, object]] = [
+        {
+            "name": markdown.cleaned(one.name),
+            "url": _address(one.url),
+            "because": markdown.cleaned(one.because or "") or None,
+        }
+        for one in found.checks[: phrases.NAMES_SHOWN_MAX]
+    ]
+    tests = [_failed_test(one) for one in found.tests.shown]
+    shown: dict[str, object] = {
+        "text": markdown.cleaned(found.text, SENTENCES_CHARACTERS_MAX),
+        "checks": checks,
+        "tests": tests,
+        "failed_tests": found.tests.failed,
+        "excused_tests": found.tests.excused,
+    }
+    while len(orjson.dumps(shown)) > FAILURES_BYTES_MAX:
+        max(checks, tests, key=len).pop()
+    return shown
+
+
+def _failed_test(test: FailedTest) -> dict[str, object]:
+    return {
+        "id": test.id,
+        "name": markdown.cleaned(test.name, FAILURE_CHARACTERS_MAX),
+        "file": markdown.cleaned(test.file, FAILURE_CHARACTERS_MAX) or None,
+        "line": test.line,
+        "message": markdown.cleaned(test.message, FAILURE_CHARACTERS_MAX),
+        "known_as": test.standing.value,
+        "fails_on": markdown.cleaned(test.fails_on) or None,
+        "log": _address(test.log),
+        "page": _address(test.page),
+    }
+
+
+def _address(url: str) -> str | None:
+    return url if 0 < len(url) <= FAILURE_CHARACTERS_MAX else None
 
 
 def _of_batch(scene: Scene, subject: Subject, batch: Run, at: datetime, word: Word) -> Message:
@@ -281,6 +343,7 @@ def _of_queue(scene: Scene, recorded: Recorded, word: str, fields: Json) -> Mess
         {
             **_of_repository(scene, name, recorded.at),
             "target_branch": scene.queue.branch,
+            "http_details_url": scene.pages,
             "status": scene.word(value.state),
             "previous_status": before and scene.word(before.state),
             "reason": None,
@@ -318,7 +381,9 @@ def _held(scene: Scene, event: Event) -> Json:
 
 
 def _hold(scene: Scene, held: Hold) -> Json:
+    message = holds.message(held, scene.queue.branch, held.since)
     return {
+        "message": markdown.cleaned(message, SENTENCES_CHARACTERS_MAX),
         "id": held.id,
         "reason": held.reason.value,
         "scope": scene.word(held.scope),

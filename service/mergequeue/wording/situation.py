@@ -74,6 +74,11 @@ def failing_of(entry: Entry, run: Run | None) -> Failing | None:
     return failing.failing_of(run) if is_tested and run is not None else None
 
 
+def last_run_of(entry: Entry) -> str | None:
+    """Return the id of its live run, else of the last one that it had."""
+    return entry.run or entry.verified_by or entry.detail.run
+
+
 def situation_of(entry: Entry, queue: MergeQueue, history: tuple[Recorded, ...] = ()) -> Situation:
     """Return the entry's situation; `history` names the actor if the entry does not."""
     return Situation(

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from service.database.codec import RowCodec
 from service.database.tables_tenants import OrganizationRow
 from service.notifications.store.tables_notifications import EndpointRow as Row
-from service.vocabulary import EndpointState
+from service.vocabulary import EndpointFormat, EndpointState
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Endpoint:
     description: str
     secret: bytes
     created_at: datetime
+    format: EndpointFormat = EndpointFormat.JSON
     previous_secret: bytes | None = None
     previous_until: datetime | None = None
     state: EndpointState = EndpointState.ENABLED

@@ -23,6 +23,7 @@ class EndpointRow(Row, table=True):
     events: str = Field(sa_type=Json)
     repositories: str | None = Field(sa_type=Json)
     description: str
+    format: str
     secret: bytes = Field(sa_type=LargeBinary)
     previous_secret: bytes | None = Field(sa_type=LargeBinary)
     previous_until: datetime | None = Field(sa_type=Utc)

@@ -112,7 +112,8 @@ class Knowledge:
     ids of excused tests that failed in a way not seen before. `gaps` says what is missing in
     the reports of checks. One that would be excused otherwise has no explanation: more may arrive.
     `failed_tests` are the ids of all failed tests of each check whose report is complete, and
-    `unexplained_tests` those of them that still need a cause.
+    `unexplained_tests` those of them that still need a cause. `red_on_base` are the ids of failed
+    tests that failed on the target branch before the run, at most 50.
     """
 
     explanations: Mapping[str, Explanation]
@@ -123,6 +124,7 @@ class Knowledge:
     gaps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     failed_tests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unexplained_tests: tuple[str, ...] = ()
+    red_on_base: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,9 @@ def judge(
         gaps=gaps,
         failed_tests=failed_tests,
         unexplained_tests=tuple(sorted(own_ids)),
+        red_on_base=tuple(
+            sorted({test.id for test, _ in every if test.was_red_on_base})[:FAILED_TESTS_MAX]
+        ),
     )
 
 

@@ -19,6 +19,7 @@ FIELDS = [
     "events",
     "repositories",
     "description",
+    "format",
     "state",
     "disabled_reason",
     "last_success_at",
@@ -66,6 +67,7 @@ async def test_an_endpoint_is_made_with_a_secret_that_is_shown_once(client, endp
         "events": ["queue.*"],
         "repositories": None,
         "description": "ops",
+        "format": "json",
         "state": "enabled",
         "disabled_reason": None,
         "last_success_at": None,
@@ -74,6 +76,25 @@ async def test_an_endpoint_is_made_with_a_secret_that_is_shown_once(client, endp
     listed = (await list_of(client))["endpoints"]
     assert {name: endpoint[name] for name in FIELDS} in listed
     assert all(list(each) == FIELDS for each in listed)
+
+
+async def test_an_endpoint_in_the_format_of_slack_gets_one_text_signed_as_it_is_sent(
+    client, world, receiver, endpoint
+):
+    change = {"id": endpoint["id"], "format": "Slack"}
+    changed = await client.done("webhooks/update-endpoint", change)
+    assert changed["format"] == "slack"
+    await client.done("webhooks/test-endpoint", {"id": endpoint["id"]})
+    text = verified(receiver.got[-1], endpoint["secret"])
+    assert set(text) == {"text"}
+    assert text["text"].startswith("This is a test by Headgate for `")
+    body = {"endpoint_id": endpoint["id"], "event": "webhook.test"}
+    logged = (await client.done("webhooks/list-deliveries", body))["deliveries"]
+    assert logged[0]["payload"] == text
+    refused = await client.post(
+        "webhooks/create-endpoint", {"url": receiver.url, "events": ["*"], "format": "teams"}
+    )
+    assert refused.status == 400
 
 
 async def test_endpoints_are_listed_by_pages(client, world, receiver, endpoint):

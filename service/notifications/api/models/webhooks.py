@@ -12,7 +12,7 @@ from service.http.models.shared import SnakeListed, Uuid
 from service.notifications.endpoints import EndpointChange
 from service.notifications.messages import EVENTS, PATTERNS
 from service.notifications.notifications import DeliveryPage, ReplayRequest
-from service.vocabulary import DeliveryState, EndpointState, RepoRef
+from service.vocabulary import DeliveryState, EndpointFormat, EndpointState, RepoRef
 
 EVENTS_MAX = 50
 REPOSITORIES_MAX = 500
@@ -51,6 +51,7 @@ Url = Annotated[str, Field(min_length=1, max_length=2000)]
 Repositories = Annotated[list[Repository], Field(max_length=REPOSITORIES_MAX)]
 Description = Annotated[str, Field(max_length=200, pattern=common.LINE)]
 State = Annotated[EndpointState, BeforeValidator(common.one_of(EndpointState))]
+Format = Annotated[EndpointFormat, BeforeValidator(common.one_of(EndpointFormat))]
 Overlap = Annotated[Integer, Field(ge=0, le=OVERLAP_HOURS_MAX)]
 Message = Annotated[
     str, Field(pattern=common.MESSAGE, examples=["msg_5b0e4f3e9d0a3b1a54c1b7de0f8c6c1e"])
@@ -70,11 +71,17 @@ class CreateEndpoint(SnakeRequest):
     """Only events of these repositories; without it of all."""
     description: Description | None = None
     """What the endpoint is for. For example `deployments`."""
+    format: Format | None = None
+    """`json`, or `slack` for an incoming webhook of Slack or Mattermost; `json` unless sent."""
 
     def change(self) -> EndpointChange:
         """Return the values to set."""
         return EndpointChange(
-            self.url, tuple(self.events), _refs(self.repositories), self.description
+            self.url,
+            tuple(self.events),
+            _refs(self.repositories),
+            self.description,
+            self.format,
         )
 
 
@@ -104,6 +111,8 @@ class UpdateEndpoint(Chosen):
     """Only events of these repositories; null: of all."""
     description: Description | None = None
     """What the endpoint is for. For example `deployments`."""
+    format: Format | None = None
+    """`json`, or `slack` for an incoming webhook of Slack or Mattermost."""
     state: State | None = None
     """Whether messages are sent."""
 
@@ -114,6 +123,7 @@ class UpdateEndpoint(Chosen):
             events=None if self.events is None else tuple(self.events),
             repositories=_refs(self.repositories),
             description=self.description,
+            format=self.format,
             is_enabled=None if self.state is None else self.state is EndpointState.ENABLED,
             everywhere="repositories" in self.model_fields_set and self.repositories is None,
         )

@@ -16,6 +16,7 @@ from service.http.models.answers.common import (
 from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from service.mergequeue.reasons.record import HoldScope
+from service.mergequeue.wording.failed_tests import Standing
 from service.notifications.api.models.answers.messages import RepositoryMessage
 from service.vocabulary import ActorKind
 
@@ -138,11 +139,75 @@ class PullRequestPassed(PullRequestMessage, PassedReason):
     """The tests of a pull request passed."""
 
 
-class PullRequestFailed(PullRequestMessage, FailureReason):
+class FailedCheckInMessage(SnakeAnswer):
+    """A required check because of which a pull request left."""
+
+    name: str
+    """Name of the check. For example `unit`."""
+    url: str | None
+    """Its log; null without an address. For example `https://github.com/octo/widgets/runs/1`."""
+    because: str | None
+    """The job that failed, because of which this one was skipped; else null. For example `lint`."""
+
+
+class FailedTestInMessage(SnakeAnswer):
+    """A test that failed in the newest test run of a pull request."""
+
+    id: Id
+    """The test."""
+    name: str
+    """Its file and name. For example `tests/test_cart.py::test_total`."""
+    file: str | None
+    """Its file, as its report names it; null without one. For example `cart.test.ts`."""
+    line: Number | None
+    """The line of the test in its file; null if its report does not say."""
+    message: str
+    """First line of what failed. For example `AssertionError: 10.01 != 10.0`."""
+    known_as: Annotated[str, open_word(Standing)]
+    """What it was when the run began, as `/explainPullRequest` says."""
+    fails_on: str | None
+    """The target branch if the test failed there as well before the run; null: not that we know.
+    For example `main`.
+    """
+    log: str | None
+    """The CI run that reported it; null without an address. For example
+    `https://github.com/octo/widgets/actions/runs/1`.
+    """
+    page: str | None
+    """Our page of the test; null without an address. For example
+    `https://queue.example.org/octo/widgets/tests/1`.
+    """
+
+
+class FailuresInMessage(SnakeAnswer):
+    """What failed, as `/explainPullRequest` says: the first checks and tests, as many as fit."""
+
+    text: str
+    """How the cause was found; empty while that is not known. For example
+    `It failed in 2 test runs. No other PR was in its base.`
+    """
+    checks: list[FailedCheckInMessage]
+    """The required checks that failed, at most 5."""
+    tests: list[FailedTestInMessage]
+    """The tests that failed, at most 5, new failures first."""
+    failed_tests: Count
+    """How many tests failed and are not excused."""
+    excused_tests: Count
+    """How many more failed and are quarantined."""
+
+
+class WithFailures(SnakeAnswer):
+    """What failed of a pull request that left."""
+
+    failures: FailuresInMessage | None
+    """What failed in its test run; null if nothing did."""
+
+
+class PullRequestFailed(PullRequestMessage, FailureReason, WithFailures):
     """A pull request left the queue because it cannot land."""
 
 
-class PullRequestCanceled(PullRequestMessage, CancellationReason):
+class PullRequestCanceled(PullRequestMessage, CancellationReason, WithFailures):
     """A pull request was taken out of the queue."""
 
 
@@ -219,6 +284,8 @@ class HoldInMessage(SnakeAnswer):
     """Why the queue is held, as a code."""
     scope: HoldScope
     """What it stops."""
+    message: str
+    """Why the queue is held and who ends that, in sentences. For example `Held by bob.`"""
     text: str | None
     """What its placer wrote; null without. For example `release freeze`."""
     since: Time
@@ -230,6 +297,8 @@ class HoldInMessage(SnakeAnswer):
 class QueueChanged(QueueMessage):
     """A queue changed."""
 
+    http_details_url: str | None
+    """Page of the queue; null without pages. For example `https://queue.example.org/octo`"""
     status: QueueState
     """The state of the queue."""
     previous_status: QueueState | None

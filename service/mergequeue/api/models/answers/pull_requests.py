@@ -341,6 +341,8 @@ class FailedTestShown(Answer):
     """The line of the test in its file; null if its report does not say."""
     message: str
     """First line of what failed. For example `AssertionError: 10.01 != 10.0`."""
+    trace: list[str]
+    """The first 12 lines of its trace; empty without one. For example `["assert 1 == 2"]`"""
     known_as: Annotated[str, open_word(Standing)]
     """What it was when the run began: `new` had not failed before, `seen` had. `flaky` and `broken`
     are its health, `excused` is quarantined.
@@ -349,6 +351,10 @@ class FailedTestShown(Answer):
     """Whether its failure counts as passed."""
     new_failure_text: bool
     """Whether it failed in a way that is new."""
+    fails_on: str | None
+    """The target branch if the test failed there as well before the run; null: not that we know.
+    For example `main`.
+    """
     log: str | None
     """The CI run that reported it; null without an address. For example
     `https://github.com/octo/widgets/actions/runs/1`.

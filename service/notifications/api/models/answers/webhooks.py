@@ -12,7 +12,7 @@ from service.http.models.answers.common import (
     SnakeAnswer,
     Time,
 )
-from service.vocabulary import DeliveryState, EndpointState
+from service.vocabulary import DeliveryState, EndpointFormat, EndpointState
 
 MessageId = Annotated[
     str,
@@ -43,6 +43,8 @@ class Endpoint(SnakeAnswer):
     """The repositories whose events it receives; null: all."""
     description: str
     """What it is for. For example `deployments`."""
+    format: EndpointFormat
+    """How messages are written: the fields of each, or one text for Slack."""
     state: EndpointState
     """Whether messages are sent."""
     disabled_reason: str | None
