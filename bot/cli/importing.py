@@ -79,7 +79,8 @@ def import_(
         made = plan.make(found.files, found.branch, found.rules)
     except plan.NotReadable as failed:
         raise Failed(Exit.REFUSED, str(failed), "Mend the file, and import again") from None
-    is_there = any(one.path == plan.OWN_FILE and one.before is not None for one in made.changes)
+    changes_own = any(one.path == plan.OWN_FILE for one in made.changes)
+    is_there = changes_own and (plan.OWN_FILE in found.files or (path / plan.OWN_FILE).exists())
     if write and is_there and not overwrite:
         raise Failed(
             Exit.REFUSED,
@@ -167,6 +168,10 @@ def from_github(repo: str, branch: str | None, paths: Iterable[str]) -> Found:
 
 
 def _write(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write files of the checkout. Raises Failed, also for a link, which may lead out of it."""
+    for name in texts:
+        if (folder / name).resolve() != folder.resolve() / name:
+            raise Failed(Exit.REFUSED, f"{name} is a symbolic link", "Nothing was written")
     for name, text in texts.items():
         path = folder / name
         try:

@@ -78,11 +78,13 @@ def _variable(environment: Mapping[str, str], name: str) -> str:
 
 def _names(entry: str, host: str, port: int) -> bool:
     """Return whether an entry of `NO_PROXY` names the host, one above it, or every host."""
+    if entry == "*":
+        return True
     name, _, only = entry.rpartition(":")
-    if only != str(port) or ":" in name.strip("[]"):
+    if only != str(port) or (":" in name and not name.startswith("[")):
         name = entry
-    name = name.lstrip(".")
-    return name == "*" or (bool(name) and f".{host}".endswith(f".{name}"))
+    name = name.removeprefix("*").lstrip(".").strip("[]")
+    return bool(name) and f".{host}".endswith(f".{name}")
 
 
 def _networks(text: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:

@@ -150,7 +150,9 @@ class HttpSender:
             data=outgoing.body or None,
             allow_redirects=False,
         )
-        proxy = self._proxy_of(outgoing.url, vetted.addresses)
+        # Plain http is for this machine alone, whose addresses are the proxy's own over there.
+        is_plain = url.scheme == "http"
+        proxy = None if is_plain else self._proxy_of(outgoing.url, vetted.addresses)
         if proxy is None:
             async with (
                 self._session(vetted) as session,

@@ -186,8 +186,8 @@ class Run:
 
     def _end(self, worker: Worker) -> None:
         worker.process.join()
-        if worker.process.exitcode != 0:
-            place = worker.place.value
+        place = worker.place.value
+        if worker.process.exitcode != 0 or place >= 0:
             during = "no test" if place < 0 else self.session.items[place].nodeid
             self.session.shouldfail = (
                 f"worker {worker.name} ended with {worker.process.exitcode} during {during}"

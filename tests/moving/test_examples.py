@@ -90,6 +90,9 @@ def test_a_file_of_ours_is_replaced_only_if_that_is_asked_for(checkout, capsys):
         (".mergify.yml", "a: 1\na: 2\n", ".mergify.yml:2: `a` is set on line 1 already."),
         (".mergify.yml", "a:\n  <<: {b: 1}\n", ".mergify.yml:2: Merge keys (`<<`) are not"),
         ("bors.toml", 'status = ["a"]\nstatus = ["b"]\n', "bors.toml:2: This is not TOML: "),
+        ("bors.toml", "a = " + "[" * 9000, "bors.toml: It has a number or a nesting"),
+        ("bors.toml", "a" + ".a" * 900 + " = 1", "bors.toml: It has a number or a nesting"),
+        ("bors.toml", "a = " + "9" * 5000, "bors.toml: It has a number or a nesting"),
     ],
 )
 def test_settings_that_cannot_be_read_are_refused_with_their_line(
@@ -99,6 +102,20 @@ def test_settings_that_cannot_be_read_are_refused_with_their_line(
     assert imported("--write") == 6
     assert said in capsys.readouterr().err
     assert not (checkout / OWN).exists()
+
+
+def test_a_link_that_leads_out_of_the_checkout_is_not_written(checkout, tmp_path, capsys):
+    away = tmp_path / "away"
+    (checkout / ".github").rename(away)
+    (checkout / ".github").symlink_to(away)
+    before = examples.contents(away)
+    assert imported("--write") == 6
+    assert f"{OWN} is a symbolic link. Nothing was written." in capsys.readouterr().err
+    (checkout / ".github").unlink()
+    (checkout / ".github").mkdir()
+    (checkout / OWN).symlink_to(away / "new")
+    assert imported("--write") == 6
+    assert examples.contents(away) == before
 
 
 @pytest.mark.parametrize("content", [b"\xff = 1\n", b"# x\n\xff = 1\n"])
@@ -122,6 +139,16 @@ def test_a_workflow_that_cannot_be_read_is_named_and_left_as_it_is(checkout, cap
         )
     ]
     assert broken.read_bytes() == b"on: merge_group\njobs: {a: \xff}\n"
+
+
+def test_a_workflow_with_tabs_is_named_and_left_as_it_is(checkout, capsys):
+    tabs = checkout / ".github/workflows/tabs.yml"
+    tabs.write_text("on: {push: {branches: [\tmain]}}\njobs: {a: {steps: [{run: x}]}}\n")
+    assert imported("--json") == 0
+    left = json.loads(capsys.readouterr().out)["left"]
+    assert [each["why"] for each in left if "tabs" in each["file"]] == [
+        "Headgate could not change this file without breaking it."
+    ]
 
 
 def test_rules_that_are_no_rules_are_refused(checkout, capsys):

@@ -79,6 +79,16 @@ async def test_a_host_of_no_proxy_is_requested_directly_at_its_vetted_address(re
         assert (await sender.post(outgoing(made.url))).error is None
 
 
+async def test_this_machine_is_requested_directly_because_it_is_another_one_for_the_proxy():
+    async with proxying({}) as proxy, receiving() as made:
+        rules = Rules(
+            frozenset({urlsplit(made.url).port or 0}), (ipaddress.ip_network("127.0.0.0/8"),)
+        )
+        sender = HttpSender(rules, proxy_of=Proxies(http=proxy.url).of)
+        assert (await sender.post(outgoing(made.url))).error is None
+    assert proxy.lines == []
+
+
 async def test_the_next_vetted_address_is_tried_where_the_proxy_cannot_reach_one(receiver):
     _, port = receiver
     async with proxying({f"{PUBLIC}:{PORT}": port}) as proxy:

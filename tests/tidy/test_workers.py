@@ -28,7 +28,7 @@ def test_fails():
     print("what it said")
     assert False
 """
-DIES = "import os\n\ndef test_dies():\n    os._exit(3)\n"
+DIES = "import os\n\ndef test_dies():\n    os._exit({code})\n"
 
 
 def item(file: str, *marks: str) -> Any:
@@ -56,10 +56,11 @@ def test_each_test_is_played_once_and_output_is_its_own(run):
     result.stdout.fnmatch_lines(["*Captured stdout call*", "what it said"])
 
 
-def test_a_worker_that_dies_fails_the_run_and_names_the_test(run):
-    result = run(DIES)
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_worker_that_dies_fails_the_run_and_names_the_test(run, code):
+    result = run(DIES.format(code=code))
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*worker * ended with 3 during *test_dies*"])
+    result.stdout.fnmatch_lines([f"*worker * ended with {code} during *test_dies*"])
 
 
 @pytest.mark.parametrize("count", [1, 3, 40, 500])

@@ -4,6 +4,8 @@ import re
 import tomllib
 from collections.abc import Iterator
 
+import orjson
+
 from service.repofile import document
 from service.repofile.document import Document, Path, Rules, Unreadable
 
@@ -11,6 +13,7 @@ from service.repofile.document import Document, Path, Rules, Unreadable
 RULES = Rules(depth_max=50, has_aliases=True)
 LINE_CHARS_MAX = 1000
 """A longer line is searched for no key."""
+NO_JSON = "It has a number or a nesting that is too large, or a text with half a character."
 TABLE = re.compile(r"\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?")
 KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
 PART = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
@@ -19,9 +22,12 @@ PLACE_OF_ERROR = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)
 
 def read(path: str, content: bytes) -> Document:
     """Return the values of a TOML, YAML or JSON file, by its name. Raises Unreadable."""
-    if path.endswith(".toml"):
-        return _read_toml(content)
-    return document.read(content, RULES)
+    found = _read_toml(content) if path.endswith(".toml") else document.read(content, RULES)
+    try:
+        orjson.dumps(found.value, default=str)
+    except TypeError:
+        raise Unreadable(NO_JSON) from None
+    return found
 
 
 def _read_toml(content: bytes) -> Document:
@@ -42,6 +48,9 @@ def _read_toml(content: bytes) -> Document:
         raise Unreadable(
             f"This is not TOML: {PLACE_OF_ERROR.sub('', str(failed))}.", line
         ) from None
+    except (RecursionError, ValueError):
+        # Of a nesting, and of a number with thousands of digits.
+        raise Unreadable(NO_JSON) from None
     return Document(value, dict(_lines(text, value)))
 
 

@@ -58,7 +58,11 @@ def edited(name: str, text: str, goal: Goal) -> Edited:
     A file that cannot be read is returned as it is. Safe to repeat: a second time changes nothing.
     """
     workflow = read_one(name, text, goal.target)
-    root = None if workflow is None else yaml.compose(text, Loader=yaml.SafeLoader)
+    try:
+        root = None if workflow is None else yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError):
+        # Stricter than the reader, for example with tabs.
+        return Edited(text, (), (Missed(1, "", BROKEN, YOURSELF),))
     if workflow is None or not isinstance(root, MappingNode):
         return Edited(text)
     editor = _Editor(text, goal, root)
@@ -68,8 +72,7 @@ def edited(name: str, text: str, goal: Goal) -> Edited:
     insertions = editor.distinct()
     changed = applied(text, insertions)
     if insertions and not _is_sound(read_one(name, changed, goal.target), workflow):
-        why = "Headgate could not change this file without breaking it."
-        return Edited(text, (), (Missed(1, "", why, YOURSELF),))
+        return Edited(text, (), (Missed(1, "", BROKEN, YOURSELF),))
     return Edited(changed, insertions, (*editor.missed, *_missed(text, insertions, goal)))
 
 
@@ -109,6 +112,7 @@ def _is_sound(after: Workflow | None, before: Workflow) -> bool:
     return kept == (after.jobs, after.on_draft, after.filtered) and after.on_push >= before.on_push
 
 
+BROKEN = "Headgate could not change this file without breaking it."
 YOURSELF = f"Let it also start, or be true, on `{workflows.PATTERN}`, if it matters there."
 COMMENT_OF_LINE = re.compile(r"(?:^|\s)#.*")
 ON = re.compile(r"""["']?on["']?\s*:""")
