@@ -4,6 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.stamp
 SUPPLY := .cache/supply
+DIST := dist
 INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check
 # Only files whose hash is on the list, which is whole: nothing is resolved, and nothing is built
 # here, which would fetch what is on no list.
@@ -15,7 +16,7 @@ SEEDS := 200000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help assets demo test check bench soak fmt docs site cover package audit sbom requirements
+.PHONY: help assets demo test check bench soak fmt docs site cover actions package audit sbom requirements
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 16
@@ -88,13 +89,20 @@ audit: $(SUPPLY)/.stamp ## look for known weaknesses in the pinned packages; fai
 	  { test -s .cache/audit.json && cat .cache/audit.json || \
 	    echo "NOT AUDITED: the database of advisories could not be read. Run this where it can be reached."; exit 1; }
 
-package: $(STAMP) ## build the wheel and the source distribution into dist/
-	@rm -rf dist && $(BIN)/python -m hatchling build -d dist
+# Each with the program that it runs: a folder that any repository can carry.
+actions: ## copy the actions into dist/action, to be put into a repository of your own
+	@rm -rf $(DIST)/action && mkdir -p $(DIST) && cp -r action $(DIST)/action
+	@for each in $(DIST)/action/*; do \
+	  mkdir -p $$each/bot/uploader && cp LICENSE $$each && cp bot/__init__.py $$each/bot && \
+	  cp bot/uploader/*.py $$each/bot/uploader || exit 1; done
+
+package: $(STAMP) actions ## build the wheel, the source distribution and the actions into dist/
+	@rm -f $(DIST)/headgate-* && $(BIN)/python -m hatchling build -d $(DIST)
 
 sbom: package $(SUPPLY)/.stamp ## write sbom.json: everything that an installed build contains (CycloneDX)
 	@rm -rf .cache/build && $(PYTHON) -m venv .cache/build/venv
 	@.cache/build/venv/bin/python $(INSTALL) $(LOCKED) -r requirements/run.txt
-	@.cache/build/venv/bin/python $(INSTALL) --no-deps dist/headgate-*.whl
+	@.cache/build/venv/bin/python $(INSTALL) --no-deps $(DIST)/headgate-*.whl
 	@.cache/build/venv/bin/python -m pip uninstall --quiet --yes setuptools pip
 	@sed "s/^dynamic = .*/version = \"$$($(BIN)/python -m hatchling version)\"/" pyproject.toml > .cache/build/pyproject.toml
 	@$(SUPPLY)/bin/cyclonedx-py environment --output-reproducible --pyproject .cache/build/pyproject.toml \

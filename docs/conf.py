@@ -32,7 +32,7 @@ SIDE_BAR = """
 """
 GROUPS = {
     "Documentation": "docs/README\ndocs/CHANGELOG\nSECURITY",
-    "How to": "docs/how-to/*\ndocs/skill/*",
+    "How to": "docs/how-to/*\nThe skill page for agents <docs/skill/SKILL>",
     "Reference": "docs/reference/*",
     "Explanation": "docs/explanation/*",
     "Design": "docs/contributing\ndocs/design/README\ndocs/design/*",

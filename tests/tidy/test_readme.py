@@ -55,3 +55,4 @@ def test_there_is_one_version():
     newest = re.search(r"^## \[(.+)\]$", CHANGES, re.MULTILINE)
     assert newest is not None
     assert newest[1] == program.VERSION
+    assert set(re.findall(r"headgate-([\d.]+)-py3", README)) == {program.VERSION}
