@@ -16,7 +16,7 @@ SEEDS := 200000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help assets demo test check bench soak fmt docs site cover actions package audit sbom requirements
+.PHONY: help assets demo test check bench soak fmt docs site cover audit actions package sbom requirements
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 16
@@ -108,8 +108,8 @@ sbom: package $(SUPPLY)/.stamp ## write sbom.json: everything that an installed 
 	@$(SUPPLY)/bin/cyclonedx-py environment --output-reproducible --pyproject .cache/build/pyproject.toml \
 	  --mc-type application --output-file sbom.json .cache/build/venv
 
-LOCK = $(SUPPLY)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-  --no-header --no-annotate --upgrade
+LOCK = $(SUPPLY)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
+  --generate-hashes --no-header --no-annotate --upgrade
 
 requirements: $(SUPPLY)/.stamp ## write requirements/ anew: the newest versions that fit together, with hashes
 	$(LOCK) pyproject.toml --extra dev -o requirements/dev.txt
