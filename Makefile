@@ -4,6 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.stamp
 SUPPLY := .cache/supply
+DIST := dist
 INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check
 # Only files whose hash is on the list, which is whole: nothing is resolved, and nothing is built
 # here, which would fetch what is on no list.
@@ -15,7 +16,7 @@ SEEDS := 200000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help assets demo test check bench soak fmt docs cover audit sbom requirements
+.PHONY: help assets demo test check bench soak fmt docs site cover audit actions package sbom requirements
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 16
@@ -72,6 +73,9 @@ fmt: $(STAMP) ## format, and fix what ruff can fix
 docs: $(STAMP) ## write the pages that come from code: endpoints, settings, state charts, facts, reasons, board, alerts
 	$(BIN)/python -m pytest -n 0 -q tests/docs/test_api_page.py tests/docs/test_settings.py tests/docs/test_state_charts.py tests/docs/test_provenance_page.py tests/docs/test_reasons_page.py tests/deploy/test_monitoring.py --update-golden
 
+site: $(STAMP) ## build the documentation as a site with search, in .cache/site; a broken link fails
+	@$(BIN)/python -m sphinx -W --keep-going -q -b html -c docs -d .cache/site-pages . .cache/site
+
 cover: $(STAMP) assets ## which branches the tests reach: 95 % of all, every one of the engine
 	$(BIN)/python -m pytest -n auto --cov --cov-report=
 	$(BIN)/coverage report --include='service/mergequeue/engine/*' --fail-under=100
@@ -85,17 +89,27 @@ audit: $(SUPPLY)/.stamp ## look for known weaknesses in the pinned packages; fai
 	  { test -s .cache/audit.json && cat .cache/audit.json || \
 	    echo "NOT AUDITED: the database of advisories could not be read. Run this where it can be reached."; exit 1; }
 
-sbom: $(STAMP) $(SUPPLY)/.stamp ## write sbom.json: everything that an installed build contains (CycloneDX)
+# Each with the program that it runs: a folder that any repository can carry.
+actions: ## copy the actions into dist/action, to be put into a repository of your own
+	@rm -rf $(DIST)/action && mkdir -p $(DIST) && cp -r action $(DIST)/action
+	@for each in $(DIST)/action/*; do \
+	  mkdir -p $$each/bot/uploader && cp LICENSE $$each && cp bot/__init__.py $$each/bot && \
+	  cp bot/uploader/*.py $$each/bot/uploader || exit 1; done
+
+package: $(STAMP) actions ## build the wheel, the source distribution and the actions into dist/
+	@rm -f $(DIST)/headgate-* && $(BIN)/python -m hatchling build -d $(DIST)
+
+sbom: package $(SUPPLY)/.stamp ## write sbom.json: everything that an installed build contains (CycloneDX)
 	@rm -rf .cache/build && $(PYTHON) -m venv .cache/build/venv
-	@$(BIN)/python -m hatchling build -t wheel -d .cache/build
 	@.cache/build/venv/bin/python $(INSTALL) $(LOCKED) -r requirements/run.txt
-	@.cache/build/venv/bin/python $(INSTALL) --no-deps .cache/build/headgate-*.whl
+	@.cache/build/venv/bin/python $(INSTALL) --no-deps $(DIST)/headgate-*.whl
 	@.cache/build/venv/bin/python -m pip uninstall --quiet --yes setuptools pip
-	@$(SUPPLY)/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml \
+	@sed "s/^dynamic = .*/version = \"$$($(BIN)/python -m hatchling version)\"/" pyproject.toml > .cache/build/pyproject.toml
+	@$(SUPPLY)/bin/cyclonedx-py environment --output-reproducible --pyproject .cache/build/pyproject.toml \
 	  --mc-type application --output-file sbom.json .cache/build/venv
 
-LOCK = $(SUPPLY)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-  --no-header --no-annotate --upgrade
+LOCK = $(SUPPLY)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
+  --generate-hashes --no-header --no-annotate --upgrade
 
 requirements: $(SUPPLY)/.stamp ## write requirements/ anew: the newest versions that fit together, with hashes
 	$(LOCK) pyproject.toml --extra dev -o requirements/dev.txt

@@ -137,7 +137,7 @@ class ServiceStatus(Answer):
     services: list[ServiceShown]
     """Every part."""
     version: str
-    """Version of the product. For example `0.1.0`."""
+    """Version of the product. For example `0.9.0`."""
 
 
 class Alive(Answer):

@@ -48,6 +48,15 @@ def run(checkout, **given):
     )
 
 
+def standing_alone(name, scratch):
+    """The folder of an action that `make actions` made, where nothing of ours is around it."""
+    make = ["make", "-s", "actions", f"DIST={scratch / 'dist'}"]
+    subprocess.run(make, cwd=ROOT, check=True)
+    alone = shutil.move(scratch / "dist/action" / name, scratch / "alone")
+    shutil.rmtree(scratch / "dist")
+    return alone
+
+
 def a_checkout_commit(checkout):
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
     for arguments in (["init"], [*identity, "commit", "--allow-empty", "-m", "x"]):
@@ -88,6 +97,18 @@ def test_reports_are_uploaded_and_the_job_page_says_so(checkout, failed, excused
     assert Path(checkout / "output").read_text() == f"failed={failed}\nforgiven={excused}\n"
     summary = Path(checkout / "summary.md").read_text()
     assert f"| 412 | {failed - excused} | {excused} | [upload](http://x/uploads" in summary
+
+
+def test_a_copy_of_the_action_needs_no_file_outside_its_folder(checkout, tmp_path_factory):
+    a_checkout_commit(checkout)
+    alone = standing_alone(FOLDER.name, tmp_path_factory.mktemp("made"))
+    assert (alone / "action.yml").read_bytes() == (FOLDER / "action.yml").read_bytes()
+    with service.served() as api:
+        api.says(UPLOAD, an_upload())
+        given = {"INPUT_URL": api.url, "HEADGATE_TOKEN": service.TOKEN}
+        done = run(checkout, GITHUB_ACTION_PATH=str(alone), **given)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(api.asked[0][1]["files"]) == ["a.xml"]
 
 
 def test_without_a_token_there_is_a_notice_and_no_request(checkout):

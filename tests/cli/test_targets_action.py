@@ -11,6 +11,7 @@ import yaml
 from bot.uploader import targets
 from bot.uploader.targets import Change
 from tests.cli import service
+from tests.cli.test_action import standing_alone
 from tests.tidy.tree import ROOT
 
 SET = "/setImpactedTargets"
@@ -118,6 +119,12 @@ def test_the_globs_that_match_a_changed_path_name_the_targets(checkout):
         "pr": {"number": 7, "sha": head},
         "impactedTargets": ["web", "docs"],
     }
+
+
+def test_a_copy_of_the_action_needs_no_file_outside_its_folder(checkout, tmp_path_factory):
+    alone = standing_alone(FOLDER.name, tmp_path_factory.mktemp("made"))
+    head = written(checkout, {"web/c.js": "1"})
+    assert sent(checkout, head, GITHUB_ACTION_PATH=str(alone)) == ["web"]
 
 
 def test_what_the_target_branch_did_meanwhile_is_not_touched(checkout):

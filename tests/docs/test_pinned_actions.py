@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from tests.tidy import tree
 
-USED = re.compile(r"^[ -]*uses: *(\S+)", re.MULTILINE)
+USED = re.compile(r"^(?:.*>)?[ -]*uses: *(\S+)", re.MULTILINE)
 PINNED = re.compile(r"[\w./-]+@(?:[0-9a-f]{40}|FULL-COMMIT-SHA)|\./\S+")
-SHOWING = ("README.md", "docs", "action", "tests/docs")
+SHOWING = ("README.md", "docs", "action", "service/dashboard/templates", "tests/docs")
 
 
 def unpinned(texts: Iterable[tuple[str, str]]) -> list[str]:

@@ -9,6 +9,7 @@ from tests.tidy import tree
 from tests.tidy.tree import ROOT
 
 README = (ROOT / "README.md").read_text("utf-8")
+CHANGES = (ROOT / "docs/CHANGELOG.md").read_text("utf-8")
 
 LINK = re.compile(r"\]\(([^)#\s]+)")
 
@@ -50,4 +51,8 @@ def test_the_readme_names_every_setting_and_no_other():
 
 def test_there_is_one_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert project["version"] == program.VERSION
+    assert ("version" in project, project["dynamic"]) == (False, ["version"])
+    newest = re.search(r"^## \[(.+)\]$", CHANGES, re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == program.VERSION
+    assert set(re.findall(r"headgate-([\d.]+)-py3", README)) == {program.VERSION}
