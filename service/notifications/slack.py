@@ -47,7 +47,8 @@ def text_of(message: Json) -> str:
             return f"▶️ {_queue(message)}: {_ended(message)}"
         case "queue.state_changed":
             state = _word(message, "status").lower().replace("_", " ")
-            return f"{_queue(message)} is {state} now{_by(message)}: {_reason(message)}"
+            why = f": {_reason(message)}" if _word(message, "reason") else "."
+            return f"{_queue(message)} is {state} now{_by(message)}{why}"
         case "queue.landing_mismatch":
             return f"🚨 {_queue(message)}: what landed is not what was tested. {_reason(message)}"
         case "webhook.test":
@@ -91,7 +92,7 @@ def _slug(message: Json) -> str:
 
 
 def _reason(message: Json) -> str:
-    return _said(_word(message, "reason").replace("_", " ")) or "no reason is given"
+    return _said(_word(message, "reason"))
 
 
 def _ended(message: Json) -> str:

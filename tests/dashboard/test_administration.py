@@ -99,6 +99,19 @@ async def test_who_administers_nothing_sees_nothing_and_changes_nothing(pages):
     assert await tokens.list_tokens(pages.runtime, "github.localhost", "octo") == ()
 
 
+async def test_an_endpoint_in_the_format_of_slack_is_created_and_shown(pages):
+    async with visitor(pages, "alice", WEBHOOKS) as browser, receiving() as receiver:
+        await browser.press(
+            "Create the endpoint", url=receiver.url, events="queue.*", format="slack"
+        )
+        page = await browser.follow(receiver.url)
+        assert "Format Slack" in page.text
+        await browser.press("Send a test")
+        assert receiver.got[-1].json["text"].startswith("This is a test by Headgate")
+        await browser.press("Delete…")
+        await browser.press("Delete the endpoint")
+
+
 async def test_an_endpoint_is_created_tested_rotated_replayed_and_deleted(pages):
     async with visitor(pages, "alice", WEBHOOKS) as browser, receiving() as receiver:
         page = await browser.press("Create the endpoint", url="http://10.0.0.1/x", events="*")

@@ -91,7 +91,11 @@ def test_a_failure_names_the_tests_their_logs_and_how_the_cause_was_found():
         ),
         (
             {**HELD, "type": "queue.landing_mismatch", "http_details_url": None},
-            "🚨 The queue for `main` of octo/widgets: what landed is not what was tested. base red",
+            "🚨 The queue for `main` of octo/widgets: what landed is not what was tested. base_red",
+        ),
+        (
+            {**ABOUT, "type": "queue.state_changed", "status": "RUNNING", "reason": None},
+            "The queue for `main` of octo/widgets is running now.",
         ),
         (
             {"type": "webhook.test", "organization": "octo"},
