@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -63,10 +63,11 @@ KNOWN_ELSEWHERE = frozenset(
 
 # Added to each pod for every Service in its namespace, as HEADGATE_SERVICE_HOST for `headgate`.
 KUBERNETES_NAME = re.compile(
-    rf"{PREFIX}(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?"
-    r"|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
+    rf"({PREFIX}(?:\w+_)?)(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?"
+    r"|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)=.*"
 )
-KUBERNETES_PORT = re.compile(rf"{PREFIX}(?:\w+_)?PORT=(?:tcp|udp|sctp)://.+")
+KUBERNETES_PORT = re.compile(rf"({PREFIX}(?:\w+_)?)PORT=(?:tcp|udp|sctp)://.+")
+Text = TypeVar("Text", bound=str | None)
 
 # Base64 of 32 bytes without its padding has so many characters.
 SECRET_KEY_LENGTH_MIN = 43
@@ -308,10 +309,7 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return the sources by priority: command line, environment, files, `.env`."""
         if isinstance(env_settings, EnvSettingsSource):
-            named = env_settings.env_vars.items()
-            env_settings.env_vars = {
-                name: value for name, value in named if not _is_of_kubernetes(name.upper(), value)
-            }
+            env_settings.env_vars = _without_kubernetes(env_settings.env_vars)
         return init_settings, env_settings, SecretFiles(settings_cls), dotenv_settings
 
 
@@ -438,15 +436,23 @@ def environment_of_headgate() -> dict[str, str]:
     """
     in_file = DotEnvSettingsSource(Settings, env_file=DOTENV).env_vars
     named = {name.upper(): value for name, value in in_file.items() if value is not None}
-    here = {name.upper(): value for name, value in os.environ.items()}
-    named |= {name: value for name, value in here.items() if not _is_of_kubernetes(name, value)}
+    named |= _without_kubernetes({name.upper(): value for name, value in os.environ.items()})
     return {name: value for name, value in named.items() if name.startswith(PREFIX)}
 
 
-def _is_of_kubernetes(name: str, value: str | None) -> bool:
-    """Return whether it is a variable that Kubernetes adds for a Service."""
-    is_port = KUBERNETES_PORT.fullmatch(f"{name}={value}")
-    return bool(is_port or KUBERNETES_NAME.fullmatch(name))
+def _without_kubernetes(named: Mapping[str, Text]) -> dict[str, Text]:
+    """Leave out the variables that Kubernetes adds for a Service.
+
+    It adds all of them, so one without the Service's host and port is a person's mistake.
+    """
+    names = {name.upper() for name in named}
+
+    def is_added(name: str, value: str | None) -> bool:
+        text = f"{name.upper()}={value}"
+        found = filter(None, (KUBERNETES_NAME.fullmatch(text), KUBERNETES_PORT.fullmatch(text)))
+        return any({f"{of[1]}SERVICE_HOST", f"{of[1]}SERVICE_PORT"} <= names for of in found)
+
+    return {name: value for name, value in named.items() if not is_added(name, value)}
 
 
 def _refuse_unknown(environment: Mapping[str, str]) -> None:

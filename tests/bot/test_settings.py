@@ -139,9 +139,12 @@ KUBELET = {
     "HEADGATE_PORT_8642_TCP_PORT": "8642",
     "HEADGATE_PORT_8642_TCP_ADDR": "10.96.0.12",
     "HEADGATE_DATABASE_SERVICE_HOST": "10.96.0.13",
+    "HEADGATE_DATABASE_SERVICE_PORT": "5432",
     "HEADGATE_DATABASE_SERVICE_PORT_POSTGRESQL": "5432",
     "HEADGATE_DATABASE_PORT": "tcp://10.96.0.13:5432",
     "HEADGATE_DATABASE_PORT_5432_TCP_ADDR": "10.96.0.13",
+    "HEADGATE_DNS_SERVICE_HOST": "10.96.0.14",
+    "HEADGATE_DNS_SERVICE_PORT": "53",
     "HEADGATE_DNS_PORT": "udp://10.96.0.14:53",
     "HEADGATE_DNS_PORT_53_UDP": "udp://10.96.0.14:53",
 }
@@ -160,7 +163,15 @@ def test_variables_that_kubernetes_adds_for_services_are_no_settings(monkeypatch
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("PORT", "8642/tcp"), ("PORT_TCP", "8642"), ("SERVICE", "x"), ("PORTS", "tcp://10.96.0.12:1")],
+    [
+        ("PORT", "8642/tcp"),
+        ("PORT", "tcp://10.96.0.12:8642"),
+        ("PORT_TCP", "8642"),
+        ("SERVICE", "x"),
+        ("SERVICE_PORT", "9000"),
+        ("SERVICE_HOST", "0.0.0.0"),
+        ("PORTS", "tcp://10.96.0.12:1"),
+    ],
 )
 def test_a_variable_that_kubernetes_does_not_add_is_refused(monkeypatch, name, value):
     monkeypatch.setenv(f"HEADGATE_{name}", value)
