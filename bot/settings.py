@@ -78,7 +78,7 @@ PATH_LENGTH_MAX = 4096
 
 
 class Strike(StrEnum):
-    """The ways in which a crash test strikes at its boundary."""
+    """The ways in which a crash test strikes at its crash point."""
 
     KILL = "kill"
     STOP = "stop"
@@ -87,7 +87,7 @@ class Strike(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FaultBoundary:
-    """Strike when the boundary `name` is passed for the `nth` time, counted from 1."""
+    """Strike when the crash point `name` is passed for the `nth` time, counted from 1."""
 
     name: str
     nth: int

@@ -275,7 +275,7 @@ async def test_a_form_without_its_secret_is_refused(stage):
     [
         ("multipart/form-data", b"no boundary"),
         ("application/x-www-form-urlencoded; charset=nowhere", b"csrf=x"),
-        ("multipart/form-data; crash_points=x", b"--x\r\n\r\n"),
+        ("multipart/form-data; boundary=x", b"--x\r\n\r\n"),
         ("application/json", b"{}"),
     ],
 )

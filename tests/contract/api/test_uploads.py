@@ -25,7 +25,7 @@ def about(client, **more):
     return said | more
 
 
-KIND = "multipart/form-data; crash_points=between"
+KIND = "multipart/form-data; boundary=between"
 
 
 def a_form(metadata, *files, **parts):
