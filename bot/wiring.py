@@ -112,10 +112,10 @@ def world_of(settings: Settings) -> World:
     """
     planned = settings.fault_boundary
     crash_points = NoCrashes() if planned is None else Striking(planned)
-    return World(crash_points=crash_points, proxies=_proxies_here())
+    return World(crash_points=crash_points, proxies=proxies_here())
 
 
-def _proxies_here() -> Proxies:
+def proxies_here() -> Proxies:
     """Return the proxies that the environment of this process names.
 
     Raises StartRefused for one that is no address, and for a file of certification authorities
@@ -171,7 +171,7 @@ async def open_administration(settings: Settings) -> AsyncIterator[Runtime]:
 
     It has no provider, and migrates only if no service runs. Raises StartRefused.
     """
-    world = World(proxies=_proxies_here())
+    world = World(proxies=proxies_here())
     keys = key_ring(settings)
     async with AsyncExitStack() as stack:
         how = StoreOptions(pool=1, alone=False)
@@ -283,10 +283,14 @@ async def back_up(settings: Settings, copy: Path) -> None:
     await database.back_up(settings.database_address, copy)
 
 
+def app_client(settings: Settings, clock: Clock) -> GitHubClient:
+    """Return a client of its own with the App's key; its user closes it. Raises StartRefused."""
+    return GitHubClient(_github_options_of(settings, proxies_here()), clock)
+
+
 def live_client(settings: Settings, repo: RepoRef, clock: Clock) -> RepositoryClient:
     """Return a client of its own for one repository, with the App's key; its user closes it."""
-    github = GitHubClient(_github_options_of(settings, _proxies_here()), clock)
-    return RepositoryClient(github, repo, Priority.BUILD)
+    return RepositoryClient(app_client(settings, clock), repo, Priority.BUILD)
 
 
 def build_app(

@@ -1,6 +1,9 @@
 """`doctor`: what keeps a repository's queue from working, and what to do about it."""
 
-from typing import Annotated, NamedTuple
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -10,6 +13,9 @@ from bot.cli.exits import Exit, Failed
 from bot.cli.options import Result
 from bot.uploader.transport import Json
 from service.vocabulary import RepoRef
+
+if TYPE_CHECKING:
+    from service.provider.audits import Finding
 
 app = typer.Typer()
 
@@ -45,9 +51,9 @@ class Place(NamedTuple):
         return self.client.post(path, {"repo": self.repo, **branch, **members})
 
 
-@options.client_command(app)
+@options.client_later_command(app)
 def doctor(
-    client: Client,
+    find_client: Callable[[], Client],
     name: Name = None,
     branch: Annotated[
         str | None,
@@ -57,12 +63,24 @@ def doctor(
     timeout: Timeout = "15m",
     live: Live = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before --live writes.")] = False,
+    host: Annotated[
+        bool, typer.Option("--host", help="Examine this machine instead, with the App.")
+    ] = False,
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", help="With --host: folder of state and key.")
+    ] = None,
 ) -> Result:
     """Find what keeps a queue from working. Exit 1 if there is an error.
 
     Needs a token of role admin. Changes nothing without --dry-test or --live; --live also needs
-    the App's settings (HEADGATE_GITHUB_*), so run it beside the service.
+    the App's settings (HEADGATE_GITHUB_*), so run it beside the service. --host needs the
+    settings of the service and no token, and works before the first start.
     """
+    if host:
+        if name or branch or dry_test or live:
+            raise Failed(Exit.USAGE, "--host examines no repository", "Give it alone")
+        return _result(None, "this machine", _of_host(data_dir))
+    client = find_client()
     minutes = minutes_of(timeout)
     if live and not yes:
         typer.confirm("Write branches and a pull request to the repository?", abort=True, err=True)
@@ -81,11 +99,29 @@ def doctor(
         if live:
             spinner.show("trying GitHub itself")
             findings = confirmed(ref, str(place.branch)) + findings
+    return _result(place.branch, f"{ref.slug} {place.branch}", findings)
+
+
+def _result(branch: str | None, title: str, findings: list[Json]) -> Result:
+    """Return the findings, the worst first."""
     findings.sort(key=lambda one: list(GROUPS).index(str(one["severity"])))
     passed = all(one["severity"] != "error" for one in findings)
-    answer: Json = {"branch": place.branch, "passed": passed, "findings": findings}
+    answer: Json = {"branch": branch, "passed": passed, "findings": findings}
     end = None if passed else typer.Exit(Exit.FALSE)
-    return Result(answer, lambda: show(f"{ref.slug} {place.branch}", findings), end)
+    return Result(answer, lambda: show(title, findings), end)
+
+
+def _of_host(data_dir: Path | None) -> list[Json]:
+    """Return what was found on this machine."""
+    import asyncio
+
+    from bot.host import audits
+
+    return [_shown(one) for one in asyncio.run(audits.examine(data_dir))]
+
+
+def _shown(one: "Finding") -> Json:
+    return asdict(one) | {"severity": one.severity.value}
 
 
 def minutes_of(timeout: str) -> int:
@@ -113,7 +149,6 @@ def tried(place: Place, minutes: int) -> list[Json]:
 def confirmed(ref: RepoRef, branch: str) -> list[Json]:
     """Return what trying GitHub itself found; each check is logged as it ends."""
     import asyncio
-    from dataclasses import asdict
 
     from bot import settings, wiring
     from bot.github import live
@@ -125,7 +160,7 @@ def confirmed(ref: RepoRef, branch: str) -> list[Json]:
         try:
             async for one in live.confirm(client, branch, RandomIds().uuid()):
                 output.log(f"{one.audit}: {one.severity.value}")
-                found.append(asdict(one) | {"severity": one.severity.value})
+                found.append(_shown(one))
         finally:
             await client.github.close()
         return found
