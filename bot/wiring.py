@@ -214,12 +214,14 @@ async def running(
             admin = await listening.listen_for_operators(operators, settings)
             store_address(settings, url)
             sign_in = runtime.options.dashboard_auth.value
+            # The service accepts requests; it recovers before it works.
             log.info("listening", url=url, admin=admin, sign_in=sign_in)
             await starting.recover(runtime)
             readiness.mark("recovery", "ok")
             workers = Workers(runtime, is_working=settings.workers)
             beating = asyncio.create_task(workers.run())
             readiness.mark("workers", "ok")
+            # The service works.
             log.info("ready", url=url, version=VERSION)
             try:
                 yield Running(runtime, workers, url)
@@ -234,6 +236,7 @@ async def running(
             await runner.cleanup()
             await operators.cleanup()
             await presence.leave(runtime)
+    # The process ends.
     log.info("stopped")
 
 

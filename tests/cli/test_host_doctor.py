@@ -83,6 +83,10 @@ def passing_on(change):
     return answering(answer)
 
 
+def make_read_only(folder):
+    subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+
+
 async def test_settings_that_serve_would_refuse_are_the_only_finding(monkeypatch):
     assert (await found("settings"))[0][0] is Severity.OK
     monkeypatch.setenv("HEADGATE_PUBLC_URL", "x")
@@ -120,7 +124,7 @@ async def test_a_folder_that_cannot_be_written_to_is_an_error(monkeypatch, tmp_p
     needs("mount")
     folder = tmp_path / "small"
     with mounted(folder, 8):
-        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        make_read_only(folder)
         monkeypatch.setenv("HEADGATE_DATA_DIR", str(folder))
         first, *_ = await found("data-directory")
     assert first[:2] == (Severity.ERROR, f"This user may not write to {folder}.")
