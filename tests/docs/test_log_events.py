@@ -11,9 +11,7 @@ import pytest
 from tests.tidy.tree import ROOT
 
 PAGE = ROOT / "docs/reference/log-events.md"
-LEVELS = {"error": 0, "exception": 0, "warning": 1, "info": 2, "debug": 3}
-EVERYWHERE = frozenset({"exc_info"})
-"""Arguments that become the field `exception`."""
+LEVELS = frozenset({"error", "exception", "warning", "info", "debug"})
 
 INTRODUCTION = """\
 # Log events
@@ -21,13 +19,13 @@ INTRODUCTION = """\
 Written by `make docs` from the calls in the code. Edit the calls and not this page.
 
 The service writes one line for each event on stderr, with `HEADGATE_LOG_FORMAT=json` as an object:
-`ts`, `level`, `event`, and the fields of the table. An error of the program adds `exception`. `queue`
-is the id of a queue in the database. Secrets are masked. `HEADGATE_LOG_LEVEL` chooses the least level
-that is written; the default is `info`. Build alerts on [metrics](metrics.md): events and fields may
-change with a version.
+`ts`, `level`, `event`, and the fields of the table. An error of the program adds `exception`. A
+`queue` is the id of a queue in the database. Secrets are masked. `HEADGATE_LOG_LEVEL` chooses the
+least level that is written; the default is `info`. Build alerts on [metrics](metrics.md): events and
+fields may change with a version.
 
-The meaning is the comment above the call, or else what the function does that has the call. Lines of
-libraries have the field `logger`, and a sentence as the event.
+The meaning is the comment above the call, or else what the function does that has the call. Lines
+of libraries have the field `logger`, and a sentence as the event.
 """
 
 HEADINGS = {
@@ -68,37 +66,26 @@ def calls_in(name: str, text: str) -> list[Call]:
     module = ast.parse(text)
     return [
         Call(
-            event=str(call.args[0].value),
-            level="error" if call.func.attr == "exception" else call.func.attr,
-            fields=tuple(each.arg for each in call.keywords if each.arg not in EVERYWHERE),
+            event=str(ast.literal_eval(call.args[0])),
+            level="error" if method == "exception" else method,
+            fields=tuple(each.arg for each in call.keywords if each.arg and each.arg != "exc_info"),
             where=name,
             said=comment_above(call, text),
             does=does,
         )
-        for call, does in logging_calls(module, described(module, ""))
+        for method, call, does in logging_calls(module, described(module, ""))
     ]
 
 
-def logging_calls(node: ast.AST, does: str) -> Iterator[tuple[ast.Call, str]]:
-    """Calls of `log` below a node, with what the innermost described function does."""
+def logging_calls(node: ast.AST, does: str) -> Iterator[tuple[str, ast.Call, str]]:
+    """Calls as `log.info("event", …)`, with what the innermost described function does."""
     for child in ast.iter_child_nodes(node):
-        within = does
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            within = described(child, does)
-        if is_logging(child):
-            yield child, does
-        yield from logging_calls(child, within)
-
-
-def is_logging(node: ast.AST) -> bool:
-    """Return whether it is a call as `log.info("event", …)`."""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Name)
-        and node.func.value.id == "log"
-        and node.func.attr in LEVELS
-    )
+        match child:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="log"), attr=method)):
+                if method in LEVELS:
+                    yield method, child, does
+        is_within = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        yield from logging_calls(child, described(child, does) if is_within else does)
 
 
 def comment_above(call: ast.Call, text: str) -> str:
