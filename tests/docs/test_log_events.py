@@ -21,8 +21,8 @@ Written by `make docs` from the calls in the code. Edit the calls and not this p
 The service writes one line for each event on stderr, with `HEADGATE_LOG_FORMAT=json` as an object:
 `ts`, `level`, `event`, and the fields of the table. An error of the program adds `exception`. A
 `queue` is the id of a queue in the database. Secrets are masked. `HEADGATE_LOG_LEVEL` chooses the
-least level that is written; the default is `info`. Build alerts on [metrics](metrics.md): events and
-fields may change with a version.
+least level that is written; the default is `info`. Build alerts on [metrics](metrics.md): events
+and fields may change with a version.
 
 The meaning is the comment above the call, or else what the function does that has the call. Lines
 of libraries have the field `logger`, and a sentence as the event.
