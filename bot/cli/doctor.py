@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -13,9 +13,6 @@ from bot.cli.exits import Exit, Failed
 from bot.cli.options import Result
 from bot.uploader.transport import Json
 from service.vocabulary import RepoRef
-
-if TYPE_CHECKING:
-    from service.provider.audits import Finding
 
 app = typer.Typer()
 
@@ -117,11 +114,8 @@ def _of_host(data_dir: Path | None) -> list[Json]:
 
     from bot.host import audits
 
-    return [_shown(one) for one in asyncio.run(audits.examine(data_dir))]
-
-
-def _shown(one: "Finding") -> Json:
-    return asdict(one) | {"severity": one.severity.value}
+    found = asyncio.run(audits.examine(data_dir))
+    return [asdict(one) | {"severity": one.severity.value} for one in found]
 
 
 def minutes_of(timeout: str) -> int:
@@ -160,7 +154,7 @@ def confirmed(ref: RepoRef, branch: str) -> list[Json]:
         try:
             async for one in live.confirm(client, branch, RandomIds().uuid()):
                 output.log(f"{one.audit}: {one.severity.value}")
-                found.append(_shown(one))
+                found.append(asdict(one) | {"severity": one.severity.value})
         finally:
             await client.github.close()
         return found
