@@ -21,6 +21,7 @@ from tests.harness import databases, proxy
 from tests.harness.machine import free_port
 from tests.harness.needs import needs
 from tests.harness.small_disk import mounted
+from tests.harness.world import WorldOptions, hosting, serving
 
 NOW = datetime.now(UTC)
 
@@ -273,6 +274,15 @@ async def test_a_public_address_that_leads_to_the_port_has_no_fault(monkeypatch)
         Severity.NOTE,
         f"{url} is an address of this machine, which GitHub cannot reach.",
     )
+
+
+async def test_the_service_itself_is_known_by_its_answers(monkeypatch, tmp_path):
+    options = WorldOptions()
+    async with hosting(options) as host, serving(tmp_path / "state", options, *host) as world:
+        monkeypatch.setenv("HEADGATE_PUBLIC_URL", world.url)
+        monkeypatch.setenv("HEADGATE_PORT", world.url.rpartition(":")[2])
+        ((severity, _, _),) = await found("public-address")
+    assert severity is Severity.NOTE
 
 
 @pytest.mark.parametrize(
