@@ -70,8 +70,8 @@ fmt: $(STAMP) ## format, and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(STAMP) ## write the pages that come from code: endpoints, settings, state charts, facts, reasons, board, alerts
-	$(BIN)/python -m pytest -n 0 -q tests/docs/test_api_page.py tests/docs/test_settings.py tests/docs/test_state_charts.py tests/docs/test_provenance_page.py tests/docs/test_reasons_page.py tests/deploy/test_monitoring.py --update-golden
+docs: $(STAMP) ## write the pages that come from code: endpoints, settings, state charts, facts, reasons, log events, board, alerts
+	$(BIN)/python -m pytest -n 0 -q tests/docs/test_api_page.py tests/docs/test_settings.py tests/docs/test_state_charts.py tests/docs/test_provenance_page.py tests/docs/test_reasons_page.py tests/docs/test_log_events.py tests/deploy/test_monitoring.py --update-golden
 
 site: $(STAMP) ## build the documentation as a site with search, in .cache/site; a broken link fails
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html -c docs -d .cache/site-pages . .cache/site

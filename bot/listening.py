@@ -227,6 +227,7 @@ async def listen_for_operators(runner: web.AppRunner, settings: Settings) -> str
         ) from failed
     url = _url_of(runner)
     if not forms.is_loopback(host):
+        # HEADGATE_ADMIN_LISTEN is no address of this machine alone.
         log.warning("admin_listener_is_open", url=url, why="whoever reaches it needs no login")
     return url
 

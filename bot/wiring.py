@@ -112,10 +112,10 @@ def world_of(settings: Settings) -> World:
     """
     planned = settings.fault_boundary
     crash_points = NoCrashes() if planned is None else Striking(planned)
-    return World(crash_points=crash_points, proxies=_proxies_here())
+    return World(crash_points=crash_points, proxies=proxies_here())
 
 
-def _proxies_here() -> Proxies:
+def proxies_here() -> Proxies:
     """Return the proxies that the environment of this process names.
 
     Raises StartRefused for one that is no address, and for a file of certification authorities
@@ -171,7 +171,7 @@ async def open_administration(settings: Settings) -> AsyncIterator[Runtime]:
 
     It has no provider, and migrates only if no service runs. Raises StartRefused.
     """
-    world = World(proxies=_proxies_here())
+    world = World(proxies=proxies_here())
     keys = key_ring(settings)
     async with AsyncExitStack() as stack:
         how = StoreOptions(pool=1, alone=False)
@@ -214,12 +214,14 @@ async def running(
             admin = await listening.listen_for_operators(operators, settings)
             store_address(settings, url)
             sign_in = runtime.options.dashboard_auth.value
+            # The service accepts requests; it recovers before it works.
             log.info("listening", url=url, admin=admin, sign_in=sign_in)
             await starting.recover(runtime)
             readiness.mark("recovery", "ok")
             workers = Workers(runtime, is_working=settings.workers)
             beating = asyncio.create_task(workers.run())
             readiness.mark("workers", "ok")
+            # The service works.
             log.info("ready", url=url, version=VERSION)
             try:
                 yield Running(runtime, workers, url)
@@ -234,6 +236,7 @@ async def running(
             await runner.cleanup()
             await operators.cleanup()
             await presence.leave(runtime)
+    # The process ends.
     log.info("stopped")
 
 
@@ -283,10 +286,14 @@ async def back_up(settings: Settings, copy: Path) -> None:
     await database.back_up(settings.database_address, copy)
 
 
+def app_client(settings: Settings, clock: Clock) -> GitHubClient:
+    """Return a client of its own with the App's key; its user closes it. Raises StartRefused."""
+    return GitHubClient(_github_options_of(settings, proxies_here()), clock)
+
+
 def live_client(settings: Settings, repo: RepoRef, clock: Clock) -> RepositoryClient:
     """Return a client of its own for one repository, with the App's key; its user closes it."""
-    github = GitHubClient(_github_options_of(settings, _proxies_here()), clock)
-    return RepositoryClient(github, repo, Priority.BUILD)
+    return RepositoryClient(app_client(settings, clock), repo, Priority.BUILD)
 
 
 def build_app(

@@ -154,6 +154,7 @@ async def _answer_to(job: Job) -> bytes:
     if child.returncode == EXIT_NO_MEMORY:
         raise Stopped(f"took more than {job.limits.memory_bytes >> 20} MiB of memory")
     words = trouble.decode(errors="replace")[-TROUBLE_CHARS_MAX:]
+    # The process that reads foreign files died; what it read counts as unreadable.
     log.error("parser_failed", code=child.returncode, said=words)
     raise Stopped("failed")
 

@@ -1,5 +1,8 @@
 """`doctor`: what keeps a repository's queue from working, and what to do about it."""
 
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
@@ -52,9 +55,9 @@ class Place(NamedTuple):
         return self.client.post(path, {"repo": self.repo, **branch, **members})
 
 
-@options.client_command(app)
+@options.client_later_command(app)
 def doctor(
-    client: Client,
+    find_client: Callable[[], Client],
     name: Name = None,
     branch: Annotated[
         str | None,
@@ -66,13 +69,25 @@ def doctor(
     fix_workflows: Fix = False,
     write: importing.Write = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before --live writes.")] = False,
+    host: Annotated[
+        bool, typer.Option("--host", help="Examine this machine instead, with the App.")
+    ] = False,
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", help="With --host: folder of state and key.")
+    ] = None,
 ) -> Result:
     """Find what keeps a queue from working. Exit 1 if there is an error.
 
     Needs a token of role admin. Changes nothing without --dry-test or --live; --live also needs
     the App's settings (HEADGATE_GITHUB_*), so run it beside the service. --fix-workflows
-    changes files of this checkout with --write, and prints the changes without.
+    changes files of this checkout with --write, and prints the changes without. --host needs
+    the settings of the service and no token, and works before the first start.
     """
+    if host:
+        if name or branch or dry_test or live or fix_workflows or write:
+            raise Failed(Exit.USAGE, "--host examines no repository", "Give it alone")
+        return _result(None, "this machine", _of_host(data_dir))
+    client = find_client()
     minutes = minutes_of(timeout)
     if live and not yes:
         typer.confirm("Write branches and a pull request to the repository?", abort=True, err=True)
@@ -93,11 +108,26 @@ def doctor(
         if live:
             spinner.show("trying GitHub itself")
             findings = confirmed(ref, str(place.branch)) + findings
+    return _result(place.branch, f"{ref.slug} {place.branch}", findings)
+
+
+def _result(branch: str | None, title: str, findings: list[Json]) -> Result:
+    """Return the findings, the worst first."""
     findings.sort(key=lambda one: list(GROUPS).index(str(one["severity"])))
     passed = all(one["severity"] != "error" for one in findings)
-    answer: Json = {"branch": place.branch, "passed": passed, "findings": findings}
+    answer: Json = {"branch": branch, "passed": passed, "findings": findings}
     end = None if passed else typer.Exit(Exit.FALSE)
-    return Result(answer, lambda: show(f"{ref.slug} {place.branch}", findings), end)
+    return Result(answer, lambda: show(title, findings), end)
+
+
+def _of_host(data_dir: Path | None) -> list[Json]:
+    """Return what was found on this machine."""
+    import asyncio
+
+    from bot.host import audits
+
+    found = asyncio.run(audits.examine(data_dir))
+    return [asdict(one) | {"severity": one.severity.value} for one in found]
 
 
 def queue_of(place: Place) -> Json:
@@ -135,7 +165,6 @@ def tried(place: Place, minutes: int) -> list[Json]:
 def confirmed(ref: RepoRef, branch: str) -> list[Json]:
     """Return what trying GitHub itself found; each check is logged as it ends."""
     import asyncio
-    from dataclasses import asdict
 
     from bot import settings, wiring
     from bot.github import live

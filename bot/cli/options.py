@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -111,6 +112,14 @@ def client_command(app: typer.Typer, name: str | None = None) -> Callable[[Comma
     """Register a command whose first argument is a `Client`; adds --json, --url, --token-file."""
     options = {"url": Url, "token_file": TokenFile}
     return _found_first(app, name, options, destination.find_client)
+
+
+def client_later_command(app: typer.Typer) -> Callable[[Command], Command]:
+    """Register a command whose first argument returns a `Client`; it may work without one."""
+    options = {"url": Url, "token_file": TokenFile}
+    return _found_first(
+        app, None, options, lambda **given: partial(destination.find_client, **given)
+    )
 
 
 def repository_command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Command]:

@@ -1,6 +1,6 @@
 """Calls of the App itself: the repositories it sees, and deliveries that never reached us."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 
 from bot.github import reading, translate
@@ -17,13 +17,18 @@ PAGES_MAX = 100
 async def repositories(github: GitHubClient) -> tuple[Repository, ...]:
     """Return every repository of every installation that is not suspended."""
     found: list[Repository] = []
-    async for page in _app_pages(github, "/app/installations?per_page=100"):
-        for each in page.objects:
-            number = each.id("id")
-            github.tokens.learn_rights(number, reading.permissions_of(each))
-            if each.text_or("suspended_at", None) is None:
-                found += await _repositories_of(github, number)
+    for each in await installations(github):
+        number = each.id("id")
+        github.tokens.learn_rights(number, reading.permissions_of(each))
+        if each.text_or("suspended_at", None) is None:
+            found += await _repositories_of(github, number)
     return tuple(found)
+
+
+async def installations(github: GitHubClient) -> Sequence[Fields]:
+    """Return every installation of the App, as GitHub describes it."""
+    pages = _app_pages(github, "/app/installations?per_page=100")
+    return [each async for page in pages for each in page.objects]
 
 
 async def repository(client: RepositoryClient) -> Repository:

@@ -181,6 +181,7 @@ async def _label(client: RepositoryClient, notice: StateLabel) -> str | None:
             tail = f"/issues/{notice.number}/labels"
             await client.send("POST", tail, {"labels": [notice.label]})
     except NotPermitted as lost:
+        # GitHub refuses the label; nothing else depends on it.
         log.warning("label_dropped", repo=client.repo.slug, why=lost.message)
         return None
     if before is not None and before not in (NO_LABEL, notice.label):

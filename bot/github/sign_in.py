@@ -99,6 +99,7 @@ class GitHubSignIn:
         if error == CODE_REFUSED:
             raise Unauthenticated("GitHub does not know this code. Sign in again.")
         if error:
+            # GitHub refuses the App's client id or client secret, so nobody can sign in.
             log.error("sign_in_refused", host=self.host, error=error)
             raise ProviderError(f"{self.host} refuses sign-ins of this App ({error}).")
         return answer.text("access_token")

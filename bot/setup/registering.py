@@ -77,6 +77,7 @@ async def registered(
         url = await address.listen(runner)
         sessions.store_address(settings, url)
         async with health:
+            # No App is registered yet: the set-up pages wait.
             log.info("setup_required", url=url)
             link = sessions.link_of(settings.public_url or url, token)
             sys.stdout.write(
@@ -87,6 +88,7 @@ async def registered(
             await registering.done.wait()
     finally:
         await runner.cleanup()
+    # The App's credentials are in the file.
     log.info("app_registered", file=str(settings.app_file))
     return all_settings.with_registered_app(settings)
 
@@ -203,6 +205,8 @@ class Registering:
         try:
             credentials.store(self._settings, app, choices)
         except NotStored as failed:
+            # GitHub made the App and its credentials cannot be written: make room, delete the App,
+            # begin anew.
             log.error("app_not_stored", app=app.id, why=str(failed))
             return self._pages.refused(500, _not_stored(failed, app))
         session.install_url = f"{app.page}/installations/new"

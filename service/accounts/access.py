@@ -144,7 +144,7 @@ async def _touch(runtime: Runtime, caller: Caller, now: datetime) -> None:
     try:
         await runtime.store.run(access.touch_token, caller.token_id, now)
     except DatabaseUnavailable as unavailable:
-        log.warning("use of a token not kept", token=caller.token_id, why=unavailable.detail)
+        log.warning("token_use_not_stored", token=caller.token_id, why=unavailable.detail)
 
 
 def is_valid(record: TokenRecord, now: datetime) -> bool:

@@ -32,9 +32,12 @@ async def read(runtime: Runtime, host: str) -> Sequence[RepositoryRecord]:
     except ProviderError as trouble:
         runtime.memory.of(TroubledHosts).errors[host] = trouble
         if isinstance(trouble, Unavailable):
+            # GitHub does not answer; it is asked again.
             log.warning("provider_away", host=host, why=trouble.message)
         else:
             mend = "Check the App's id and its private key in the settings."
+            # GitHub refuses the App's key, so no repository of the host is worked on. `mend` says
+            # what to do.
             log.error("app_refused", host=host, why=trouble.message, mend=mend)
         return ()
     runtime.memory.of(TroubledHosts).errors.pop(host, None)

@@ -78,7 +78,8 @@ async def keep(runtime: Runtime, claim: RequestClaim, answer: WholeAnswer) -> No
     try:
         await runtime.store.run(repeats.keep, claim.keyed, claim.id, kept)
     except Overloaded as refused:
-        log.warning("answer not kept", endpoint=claim.keyed.path, reason=refused.detail)
+        # The database refused the row: the same request, sent again, is carried out again.
+        log.warning("answer_not_kept", endpoint=claim.keyed.path, reason=refused.detail)
 
 
 async def give_up(runtime: Runtime, claim: RequestClaim) -> None:
@@ -86,4 +87,4 @@ async def give_up(runtime: Runtime, claim: RequestClaim) -> None:
     try:
         await runtime.store.run(repeats.give_up, claim.keyed, claim.id)
     except Overloaded as refused:
-        log.warning("key not freed", endpoint=claim.keyed.path, reason=refused.detail)
+        log.warning("key_not_freed", endpoint=claim.keyed.path, reason=refused.detail)

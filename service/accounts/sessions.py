@@ -49,7 +49,7 @@ async def person_of(runtime: Runtime, cookie: str) -> Actor | None:
         try:
             await runtime.store.run(stored.touch, digest, now)
         except DatabaseUnavailable as unavailable:
-            log.warning("use of a session not stored", why=unavailable.detail)
+            log.warning("session_use_not_stored", why=unavailable.detail)
     return Actor(ActorKind.PERSON, found.login, found.person_id, Channel.DASHBOARD)
 
 

@@ -86,6 +86,7 @@ def sign(session: Tx, runtime: Runtime, payload: bytes, now: datetime) -> tuple[
     try:
         return runtime.keys.signed(key.sealed, payload), key.id
     except ServiceError as closed:
+        # Landings go on; their evidence is not signed until `remedy` is done.
         log.error("signing_key_closed", key=key.id, why=closed.detail, remedy=REMEDY)
         return None
 

@@ -118,6 +118,7 @@ class Replies:
     ) -> Problem:
         """Return the refusal of an error, and write its line in the log."""
         problem = errors.problem_of(error, self._runtime.clock.now(), spelled)
+        # A request was refused, or a page of figures was read.
         log.info(
             "request",
             request_id=request_id,

@@ -138,6 +138,7 @@ def _later(runtime: Runtime, row: ClaimedDelivery) -> datetime:
 
 async def _again(runtime: Runtime, row: ClaimedDelivery, again: _Again, why: ProviderError) -> None:
     if again.attempts >= ATTEMPTS_MAX:
+        # This webhook failed too often and is set aside; sweeps read the same facts.
         log.error("delivery_parked", delivery_id=row.delivery.id, why=why.message)
         await runtime.store.run(inbox.poison, row.id, why.message)
         return

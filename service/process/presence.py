@@ -65,6 +65,7 @@ async def _meet(runtime: Runtime, host: str) -> None:
         for record in await installations.read(runtime, host):
             await signals.remember_heads(runtime, record.id, record.ref, record.default_branch)
     except ProviderError as trouble:
+        # Heads of open pull requests are not known at the start; sweeps read them later.
         log.warning("heads_unread", host=host, why=trouble.message)
 
 
@@ -75,9 +76,11 @@ async def join(runtime: Runtime) -> None:
     """
     left = await beat(runtime)
     others = await _others(runtime)
+    # The start looks after what was under way before.
     log.info("recovering", effects_unknown=left.effects, instances=1 + len(others))
     strange = [each.id for each in others if each.fingerprint != runtime.options.fingerprint]
     if strange:
+        # Instances of one database have different settings. Restart those with the older ones.
         log.warning("settings_differ", instance=runtime.instance, others=strange)
 
 
@@ -90,6 +93,7 @@ async def beat(runtime: Runtime) -> Freed:
     me = Instance(runtime.instance, runtime.options.version, runtime.options.fingerprint)
     left = await runtime.store.run(_beat, runtime, me)
     if left.gone:
+        # Instances ended without a stop; this one takes over what they had begun.
         log.warning(
             "instances_gone",
             gone=left.gone,
@@ -152,6 +156,7 @@ async def leave(runtime: Runtime) -> None:
     try:
         await runtime.store.run(free_own_claims, runtime.instance, runtime.clock.now())
     except DatabaseUnavailable as refused:
+        # The database was away at the stop; others notice it after 40 seconds.
         log.warning("left_unsaid", why=refused.detail)
 
 

@@ -30,6 +30,7 @@ async def ask_again(runtime: Runtime) -> None:
         try:
             await _ask_again(runtime, host)
         except ProviderError as trouble:
+            # GitHub did not tell which webhooks were lost; it is asked at the next sweep.
             log.warning("redelivery_postponed", host=host, why=trouble.message)
 
 

@@ -289,6 +289,7 @@ async def look_again(runtime: Runtime) -> bool:
                 await _look(runtime, queue_id, run)
             except ProviderError as trouble:
                 runtime.memory.of(CheckReadScheduler).forget(queue_id, run)
+                # GitHub did not answer; the checks of the run are read again later.
                 log.warning("look_postponed", queue=queue_id, run=run, why=trouble.message)
     finally:
         runtime.memory.of(CheckReadScheduler).ended(ripe)

@@ -1,4 +1,4 @@
-"""Every command and file that the page on deployment shows is run or checked, or listed here."""
+"""Every command and file of the pages for operators is run or checked, or listed here."""
 
 import os
 import re
@@ -11,12 +11,15 @@ import pytest
 import yaml
 
 from bot import settings
+from tests.deploy import pages
 from tests.deploy.tools import composed, rendered, resources, run
 from tests.harness.needs import needs
 from tests.tidy.tree import ROOT
 
-PAGE = (ROOT / "docs/how-to/deploy.md").read_text("utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+PAGE, OPERATING = (
+    (ROOT / f"docs/how-to/{name}.md").read_text("utf-8") for name in ("deploy", "operate")
+)
+BLOCKS = pages.blocks(PAGE)
 
 NOT_RUN = {
     r"docker build ": "there is no engine; test_image.py plays the file",
@@ -25,16 +28,21 @@ NOT_RUN = {
     r"sudo (useradd|systemctl|tee) |journalctl ": "changes this machine",
     r"sudo (python3 -m venv|/opt/headgate/bin/pip) ": "as the Containerfile does it",
     r"\w+=\S+$": "a line of settings, read below",
+    r"sudo -u headgate bash$|set -a; ": "becomes the user of the service",
 }
 """Lines that are not run, and why."""
 
-RUN_BELOW = r"(mkdir|openssl|echo|chmod|sudo chown|kubectl create secret) "
+RUN_BELOW = (
+    r"(mkdir|openssl|echo|chmod|sudo chown|kubectl create secret) "
+    r"|(rm -f|install -m 600|pg_dump|pg_restore|createdb) "  # test_operate.py
+)
 
 
 def lines():
     """Every line of a block of commands, and the commands within sentences."""
     within = re.findall(r"`(docker compose [^`]+)`", PAGE)
-    return [*within, *(line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines())]
+    found = [*BLOCKS, *pages.blocks(OPERATING)]
+    return [*within, *(line for kind, text in found if kind == "sh" for line in text.splitlines())]
 
 
 def block(start):
@@ -75,6 +83,8 @@ def test_every_command_is_run_or_checked_or_listed(line):
         compose(words[2:])
     elif "bin/headgate " in line:
         helped(words[words.index("/opt/headgate/bin/headgate") + 1 :])
+    elif line.startswith("headgate "):
+        helped(shlex.split(line, comments=True)[1:])
     elif line.startswith("sudo install "):
         assert line.endswith(" /etc/headgate/headgate.env") or (ROOT / words[-2]).is_file()
     else:

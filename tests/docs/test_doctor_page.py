@@ -8,6 +8,7 @@ import yaml
 from bot.github import live
 from bot.github.audits import app
 from bot.github.audits import audits as of_github
+from bot.host import audits as of_host
 from service.mergequeue.operations.doctor import doctor, dry_test
 
 ROOT = Path(__file__).parents[2]
@@ -16,7 +17,13 @@ PAGE = ROOT / "docs" / "reference" / "doctor.md"
 
 def test_every_audit_has_a_section_and_no_other_has():
     sections = re.findall(r"^## ([a-z-]+)$", PAGE.read_text("utf-8"), re.MULTILINE)
-    ids = [*of_github.IDS, *(one.id for one in doctor.AUDITS), dry_test.ID, *live.CHECKS]
+    ids = [
+        *of_github.IDS,
+        *of_host.IDS,
+        *(one.id for one in doctor.AUDITS),
+        dry_test.ID,
+        *live.CHECKS,
+    ]
     assert sorted(sections) == sorted(ids)
     assert len(set(ids)) == len(ids)
 

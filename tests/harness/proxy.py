@@ -175,12 +175,12 @@ class Authority:
         return tls
 
 
-def authority(folder: Path) -> Authority:
-    """A new authority, whose certificate is a file in the folder."""
+def authority(folder: Path, days: float = 1) -> Authority:
+    """A new authority, whose certificate is a file in the folder and ends in so many days."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Corporate CA")])
     made = (
-        _builder(subject, subject, key)
+        _builder(subject, subject, key, days)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())
     )
@@ -190,7 +190,7 @@ def authority(folder: Path) -> Authority:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: float = 1
 ) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
@@ -200,5 +200,5 @@ def _builder(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=days))
     )

@@ -288,6 +288,13 @@ def _landings(session: Tx, queue_id: int, state: str = "landed") -> list[Any]:
 @asynccontextmanager
 async def living(folder: Path, options: WorldOptions) -> AsyncIterator[World]:
     """A world with one repository, `octo/widgets`, whose CI follows `options.ci`."""
+    async with hosting(options) as host, serving(folder, options, *host) as world:
+        yield world
+
+
+@asynccontextmanager
+async def hosting(options: WorldOptions) -> AsyncIterator[tuple[Sandbox, FastClock, str]]:
+    """The sandbox with its repository, the clock, and the first commit of `main`."""
     clock, traffic = FastClock(options.speed), Traffic()
     observer = traffic if options.is_compared else None
     chosen = SandboxOptions(clock=clock.shared, observer=observer)
@@ -313,14 +320,24 @@ async def living(folder: Path, options: WorldOptions) -> AsyncIterator[World]:
             await sandbox.act("permissions", "alice", REPO, permissions=granted)
         if options.has_limits:
             seeds.set_knobs(sandbox.world, GITHUB_LIMITS)
-        settings = settings_for(folder, sandbox, options)
-        parts = wiring.World(clock, RandomIds(), options.crash_points)
-        async with wiring.running(settings, parts) as service:
-            sandbox.world.webhook_url = f"{service.url}/webhooks/github"
-            sandbox.world.audience = AUDIENCE
-            start = str(repository.git.branch("main"))
-            yield World(sandbox, service.runtime, clock, service.url, str(older), start)
+        yield sandbox, clock, str(older)
     traffic.check()
+
+
+@asynccontextmanager
+async def serving(
+    folder: Path, options: WorldOptions, sandbox: Sandbox, clock: FastClock, older: str
+) -> AsyncIterator[World]:
+    """A service of this sandbox, whose state is in the folder; it may be started again."""
+    settings = settings_for(folder, sandbox, options)
+    parts = wiring.World(clock, RandomIds(), options.crash_points)
+    async with wiring.running(settings, parts) as service:
+        sandbox.world.webhook_url = f"{service.url}/webhooks/github"
+        sandbox.world.audience = AUDIENCE
+        repository = sandbox.world.repository(REPO)
+        assert repository is not None
+        start = str(repository.git.branch("main"))
+        yield World(sandbox, service.runtime, clock, service.url, older, start)
 
 
 def settings_for(folder: Path, sandbox: Sandbox, options: WorldOptions) -> Settings:

@@ -43,6 +43,7 @@ THIN = "bot/cli"
 SHELL_COMMANDS = (
     "callback",
     "client_command",
+    "client_later_command",
     "command",
     "queue_command",
     "repository_command",

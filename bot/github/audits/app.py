@@ -11,7 +11,7 @@ from bot.github.gitbuild.mirror import Reason
 from bot.github.options import BuildMethod
 from bot.github.pacing import Priority
 from service.provider import audits
-from service.provider.audits import Finding, audit, error, note, warning
+from service.provider.audits import AuditSubject, Finding, audit, error, note, warning
 
 _GIB = 1 << 30
 _MIN = ".".join(map(str, VERSION_MIN))
@@ -159,7 +159,7 @@ def app_events(facts: AppFacts) -> Iterator[Finding]:
 @audit("webhook", "GitHub's recent deliveries reached the service.")
 def webhook(facts: AppFacts) -> Iterator[Finding]:
     """Yield what is wrong with the address, then with the deliveries."""
-    public, hook = facts.subject.webhook_url, facts.hook_url
+    public, hook = facts.webhook_url, facts.hook_url
     wanted = f"{public}{receiver.PATH}" if public else None
     there = f"Open {facts.settings_url}, then “General”, and set the webhook URL to"
     own = wanted or f"the address of this service as GitHub reaches it, with `{receiver.PATH}`"
@@ -204,13 +204,13 @@ CLOCK_MEND = "Synchronize the clock, for example with `timedatectl set-ntp true`
 
 
 @audit("clock-skew", "This machine's clock and GitHub's agree.")
-def clock_skew(facts: AppFacts) -> Iterator[Finding]:
-    """Yield a finding above 30 s."""
-    if abs(facts.skew_s) >= SKEW_WARNED_S:
-        severity = error if abs(facts.skew_s) >= SKEW_REFUSED_S else warning
-        way = "ahead of" if facts.skew_s > 0 else "behind"
+def clock_skew(skew_s: float) -> Iterator[Finding]:
+    """Yield a finding above 30 s; `skew_s`: by how much this machine's clock is ahead."""
+    if abs(skew_s) >= SKEW_WARNED_S:
+        severity = error if abs(skew_s) >= SKEW_REFUSED_S else warning
+        way = "ahead of" if skew_s > 0 else "behind"
         yield severity(
-            f"This machine's clock is {round(abs(facts.skew_s))} s {way} GitHub's; above "
+            f"This machine's clock is {round(abs(skew_s))} s {way} GitHub's; above "
             f"{SKEW_REFUSED_S} s GitHub refuses the App.",
             CLOCK_MEND,
         )
@@ -226,16 +226,17 @@ LANDINGS_MAX = int(pacing.CONTENT_HOUR_MAX * BUILD_SHARE) // PER_LANDING
     "content-budget",
     f"GitHub's content limits leave room for about {LANDINGS_MAX} landings an hour.",
 )
-def content_budget(facts: AppFacts) -> Iterator[Finding]:
+def content_budget(subject: AuditSubject) -> Iterator[Finding]:
     """Yield a finding where the busiest hour came near the limit."""
-    busiest = facts.subject.landings_hour_max
+    busiest = subject.landings_hour_max
     found = (
         f"In the busiest hour of the last weeks {busiest} pull requests landed. GitHub lets an "
         f"installation create content 80 times a minute and 500 times an hour, which is enough "
         f"for about {LANDINGS_MAX} landings."
     )
-    repo, branch = facts.subject.repo, facts.subject.branch
-    silent = audits.command("update", repo, branch, "--set", "commentsEnabled=false")
+    silent = audits.command(
+        "update", subject.repo, subject.branch, "--set", "commentsEnabled=false"
+    )
     mend = (
         f"Let queues write less: {silent}, or the same with `createPrsForTestingBranches=false` if "
         "CI runs on pushes to `headgate/merge/**`."

@@ -1,13 +1,16 @@
 """Run all audits of GitHub's side: facts are read once, then each audit decides."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 
+from bot.github import installations
 from bot.github.audits import app, facts, rules
 from bot.github.audits.facts import AppFacts, RepositoryFacts
-from bot.github.client import RepositoryClient
+from bot.github.client import GitHubClient, RepositoryClient
 from bot.github.gitbuild.builder import GitBuilder
 from bot.github.protection import Protection
-from service.provider.audits import Audit, AuditSubject, Finding, error, fine
+from service.provider.audits import Audit, AuditSubject, Finding, error, fine, note
 from service.provider.errors import Gone, NotPermitted, ProviderError
 
 OF_APP: tuple[Audit[AppFacts], ...] = (
@@ -15,8 +18,6 @@ OF_APP: tuple[Audit[AppFacts], ...] = (
     app.app_permissions,
     app.app_events,
     app.webhook,
-    app.clock_skew,
-    app.content_budget,
 )
 OF_REPOSITORY: tuple[Audit[RepositoryFacts], ...] = (
     rules.provider_queue,
@@ -41,7 +42,7 @@ OF_REPOSITORY: tuple[Audit[RepositoryFacts], ...] = (
 APP_KEY = "app-key"
 READING = "repository-reading"
 IDS = (
-    *(APP_KEY, *(one.id for one in OF_APP)),
+    *(APP_KEY, *(one.id for one in OF_APP), app.clock_skew.id, app.content_budget.id),
     *(READING, *(one.id for one in OF_REPOSITORY)),
     app.git_builds.id,
 )
@@ -62,6 +63,8 @@ async def run(
         return [works, error(gone.message, _install(client), audit=app.installation.id)]
     found = [fine(KEY_WORKS, audit=APP_KEY)]
     found += [one for each in OF_APP for one in each.findings(of_app)]
+    found += app.clock_skew.findings(of_app.skew_s)
+    found += app.content_budget.findings(subject)
     if of_app.is_suspended:
         return found
     github.tokens.drop(subject.repo)  # the next token has the rights of now
@@ -76,11 +79,39 @@ async def run(
     return [*found, *app.git_builds.findings(state)]
 
 
+async def run_of_app(
+    github: GitHubClient, webhook_url: str | None, now: datetime
+) -> Sequence[Finding]:
+    """Return the findings about the App and each of its installations, without a repository."""
+    try:
+        registered = await facts.read_registration(github, webhook_url, now)
+        found = await installations.installations(github)
+    except (NotPermitted, Gone) as refused:
+        return [error(refused.message, KEY_MEND, audit=APP_KEY)]
+    except ProviderError as failed:
+        return [error(f"The App cannot be read: {failed.message}", UNREAD_MEND, audit=APP_KEY)]
+    works = fine(KEY_WORKS, audit=APP_KEY)
+    once = [one for each in (app.app_events, app.webhook) for one in each.findings(registered)]
+    if not found:
+        words = "The App is installed nowhere."
+        mend = f"Install it: {registered.installation_url}."
+        return [works, *once, note(words, mend, audit=app.installation.id)]
+    each_of = [registered.of_installation(one) for one in found]
+    of_each = [
+        replace(one, found=f"{facts_of.account}: {one.found}")
+        for facts_of in each_of
+        for each in (app.installation, app.app_permissions)
+        for one in each.findings(facts_of)
+    ]
+    return [works, *once, *of_each]
+
+
 KEY_WORKS = "GitHub accepts the App's key."
 KEY_MEND = (
     "Make a new private key in the settings of the App, set HEADGATE_GITHUB_PRIVATE_KEY to it and "
     "restart the service. If the clock is off, synchronize it instead."
 )
+UNREAD_MEND = "Fix what `github-access` names, then run `headgate doctor --host` again."
 READING_MEND = "Fix what `app-permissions` names, then run `headgate doctor` again."
 
 

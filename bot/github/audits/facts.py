@@ -1,7 +1,7 @@
 """Everything the audits look at, read once: of the App, and of one repository."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -33,12 +33,13 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class AppFacts:
-    """The App and its installation on the repository's owner.
+    """The App and one installation of it; `account` owns the installation, empty: there is none.
 
-    `skew_s`: by how much this machine's clock is ahead of GitHub's. `deliveries`: the newest.
+    `webhook_url`: the address of this service, None: unknown. `skew_s`: by how much this machine's
+    clock is ahead of GitHub's. `deliveries`: the newest.
     """
 
-    subject: AuditSubject
+    webhook_url: str | None
     asked: Mapping[str, str]
     granted: Mapping[str, str]
     events: frozenset[str]
@@ -48,6 +49,18 @@ class AppFacts:
     skew_s: float
     hook_url: str | None
     deliveries: tuple[Delivery, ...]
+    account: str = ""
+
+    def of_installation(self, installed: Fields) -> "AppFacts":
+        """Return the facts with those of an installation, as GitHub describes it."""
+        account = installed.inner_or_none("account") or Fields({})
+        return replace(
+            self,
+            granted=_levels(installed),
+            installation_url=installed.words("html_url"),
+            is_suspended=installed.text_or("suspended_at", None) is not None,
+            account=account.words("login"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,25 +91,39 @@ class RepositoryFacts:
 
 
 async def read_app(github: GitHubClient, subject: AuditSubject, now: datetime) -> AppFacts:
-    """Read the App. Raises NotPermitted without a working key, Gone if it is not installed."""
-    url = github.options.addresses.api
-    answer = await github.tokens.as_app("GET", f"{url}/app", None)
+    """Read the App as it is installed on the owner of a repository.
+
+    Raises NotPermitted without a working key, Gone if it is not installed.
+    """
+    app = await read_registration(github, subject.webhook_url, now)
+    owner, name = subject.repo.owner, subject.repo.name
+    installed = await github.app_call("GET", f"/repos/{owner}/{name}/installation")
+    return app.of_installation(installed.fields)
+
+
+async def read_registration(
+    github: GitHubClient, webhook_url: str | None, now: datetime
+) -> AppFacts:
+    """Read the App without an installation: it counts as granted what it asks for.
+
+    Raises NotPermitted without a working key.
+    """
+    addresses = github.options.addresses
+    answer = await github.tokens.as_app("GET", f"{addresses.api}/app", None)
     if answer.status >= 400:
         raise github.error_of(answer, "/app")
     app = answer.fields
-    owner, name = subject.repo.owner, subject.repo.name
-    installed = (await github.app_call("GET", f"/repos/{owner}/{name}/installation")).fields
     listed = await github.app_call("GET", f"/app/hook/deliveries?per_page={DELIVERIES_MAX}")
     hook = (await github.app_call("GET", "/app/hook/config")).fields
     return AppFacts(
-        subject=subject,
+        webhook_url=webhook_url,
         asked=_levels(app),
-        granted=_levels(installed),
+        granted=_levels(app),
         events=frozenset(str(each) for each in app.members("events")),
-        settings_url=_settings_url(app, github.options.addresses.web),
-        installation_url=installed.words("html_url"),
-        is_suspended=installed.text_or("suspended_at", None) is not None,
-        skew_s=_skew_s(answer.headers.get("date"), now),
+        settings_url=_settings_url(app, addresses.web),
+        installation_url=f"{addresses.web}/apps/{app.words('slug')}/installations/new",
+        is_suspended=False,
+        skew_s=skew_s(answer.headers.get("date"), now),
         hook_url=hook.text_or("url", None),
         deliveries=tuple(_delivery(each) for each in listed.objects),
     )
@@ -120,7 +147,8 @@ def _levels(holder: Fields) -> Mapping[str, str]:
     return {name: granted.words(name) for name in granted.names()}
 
 
-def _skew_s(date: str | None, now: datetime) -> float:
+def skew_s(date: str | None, now: datetime) -> float:
+    """Return by how much this machine's clock is ahead of the one of a `Date` header."""
     try:
         return (now - parsedate_to_datetime(date or "").astimezone(UTC)).total_seconds()
     except ValueError:

@@ -186,6 +186,7 @@ class GitBuilder:
             async with self._preparations:
                 await self._begin_unless_there(client, target, seat)
         except Unusable as why:
+            # The mirror is not ready ahead of the first build, which is slower.
             log.info("mirror_not_prepared", repo=client.repo.slug, reason=why.reason.value)
         except (ProviderError, Unreadable) as trouble:
             log.info("mirror_not_prepared", repo=client.repo.slug, reason=str(trouble))
@@ -305,9 +306,11 @@ class GitBuilder:
         shows is as git says.
         """
         if not conflict.step.tested:
+            # GitHub confirms the conflict that git found.
             log.info("conflict_ahead", run=request.run_id, number=conflict.step.number)
             return Conflicted(conflict.step.number, False, None, conflict.verdict.paths)
         if conflict.is_final or not testbranches.can_build(request):
+            # Git found a conflict that GitHub does not have.
             log.info("conflict_unconfirmed", run=request.run_id, number=conflict.step.number)
             return conflict.verdict
         self._report(request, BuildMethod.REST, Reason.CONFLICT)
@@ -315,6 +318,7 @@ class GitBuilder:
         if not isinstance(result, Conflicted):
             seat.disagreements.add(self._clock.monotonic_s())
             self._telemetry.count("headgate_build_disagreements_total")
+            # Git finds conflicts that GitHub does not have: GitHub's REST API builds for a day.
             log.warning("build_disagreement", repo=request.repo.slug, run=request.run_id)
         elif result.number == conflict.step.number:
             result = replace(result, paths=conflict.verdict.paths)
@@ -359,6 +363,7 @@ class GitBuilder:
         if self._has_git is None:
             version = await self._mirrors.git.version()
             self._has_git = version >= VERSION_MIN
+            # Which git this machine has, and whether it can build test branches.
             log.info("git_found", version=".".join(map(str, version)), usable=self._has_git)
         return self._has_git
 
@@ -409,9 +414,11 @@ class GitBuilder:
                 await seat.place.mirror.create(client, base)
         except (GitFailed, Unusable, ProviderError, OSError) as failure:
             seat.fail(Reason.NOT_MADE, str(failure), self._clock.monotonic_s())
+            # The mirror could not be made; GitHub's REST API builds the test branches.
             log.warning("mirror_failed", repo=client.repo.slug, why=str(failure))
         else:
             took_s = round(self._clock.monotonic_s() - started_s, 1)
+            # The mirror of the repository is there; git builds the test branches.
             log.info("mirror_made", repo=client.repo.slug, seconds=took_s)
 
     def _tend(self, seat: Seat, place: Place) -> None:
@@ -430,6 +437,7 @@ class GitBuilder:
             with suppress(Unusable):
                 await self._mirrors.make_room(0)
         except (GitFailed, Unusable, OSError, ValueError) as failure:
+            # Tried again in an hour; builds go on.
             log.warning("mirror_upkeep_failed", mirror=mirror.folder.name, why=str(failure))
 
     def _in_background(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:

@@ -95,6 +95,8 @@ FORMS: Mapping[str, str] = {
     TOKEN_ID: "must be the ten letters and digits after `hgt_`",
     MESSAGE: "must be the id of a message: msg_ and 32 hexadecimal digits",
     LINE: "must be one line without control characters",
+    VISIBLE_LINE: "must be one line with a visible character, and with none that hides or turns "
+    "a part of the text",
     TARGET_PATTERN: "must be one line, with `*` at its end alone",
     LINES: "must hold no control characters but tab and newline",
     WEB: "must be an address of the web, as `https://tickets.example.org/7`, or empty",

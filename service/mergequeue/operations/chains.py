@@ -84,4 +84,5 @@ async def change_base(runtime: Runtime, queue: QueueRef, wanted: ChangeBase) -> 
     provider = runtime.providers[queue.repo.host]
     refused = await provider.change_base(queue.repo, wanted.number, queue.branch)
     if refused is not None:
+        # GitHub refuses; the members of the stack above stay on their old base.
         log.warning("base_not_changed", pull_request=wanted.number, why=refused.reason)

@@ -115,6 +115,7 @@ async def check(
     try:
         await _check(runtime, repository_id, wanted, first=first)
     except (NotPermitted, Suspended, Gone) as trouble:
+        # The repository's file in this pull request gets no check; the next push tries again.
         log.warning("file_not_checked", pr=wanted.number, why=trouble.message)
 
 

@@ -171,6 +171,7 @@ async def _permit_and_send(runtime: Runtime, attempt: Attempt) -> Merged | LandS
         await _settle(runtime, attempt, LandingState.UNKNOWN)
         raise
     runtime.crash_points.reach("act.land.after_send")
+    # What GitHub answered to a request to land.
     log.info("land_sent", queue=attempt.queue.id, run=attempt.action.run, answer=_short(answer))
     return answer
 
@@ -307,6 +308,7 @@ async def _record(runtime: Runtime, attempt: Attempt, merged: Merged) -> None:
         case proving.Proved():
             await _landed(runtime, attempt, outcome)
         case proving.Unproved(cause=cause, text=text):
+            # What landed is not what was tested; the queue is on hold.
             log.error("landing_mismatch", queue=attempt.queue.id, run=attempt.action.run, why=text)
             mismatch = await _mismatch(runtime, attempt, f"{cause}: {text}")
             await _tell(

@@ -53,6 +53,7 @@ async def look(runtime: Runtime, queue_id: int) -> list[Input] | None:
             inputs = await run_reports.checks_of_many(runtime, queue, late)
             inputs += await facts.differing(runtime, queue, value, sorted(unready))
     except (ProviderError, TimeoutError) as trouble:
+        # GitHub did not answer before a time limit ended; it is asked again, for a while.
         log.warning("last_look_failed", queue=queue_id, why=str(trouble))
         is_away = isinstance(trouble, Unavailable | TimeoutError)
         ends = [*(run.deadline or now for run in late), *unready.values()]
@@ -71,6 +72,7 @@ async def _results_of(runtime: Runtime, queue: QueueRef, waited: Sequence[Run]) 
             for run in waited:
                 inputs += await runtime.links.of(RunFailures).changed_since(runtime, queue, run)
     except (ProviderError, TimeoutError) as trouble:
+        # GitHub did not answer, so a failure stays unexplained.
         log.warning("last_results_failed", queue=queue.id, why=str(trouble))
     return inputs
 

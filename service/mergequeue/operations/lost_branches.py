@@ -41,6 +41,7 @@ async def _restore_branches_of(runtime: Runtime, repository: RepositoryRecord) -
     try:
         await _look_at_branches(runtime, repository, recorded)
     except ProviderError as trouble:
+        # GitHub did not answer, or refused; the next sweep tries again.
         log.warning("sweep_postponed", repo=repository.ref.slug, why=trouble.message)
 
 
@@ -58,6 +59,7 @@ async def _look_at_branches(
         except Unavailable:
             raise
         except ProviderError as trouble:
+            # GitHub refuses to change the branch; the next sweep tries again.
             log.warning("branch_left", branch=branch, why=trouble.message)
 
 
@@ -102,6 +104,7 @@ async def restore_branch(runtime: Runtime, queue: QueueRef, run_id: str) -> None
         try:
             await runtime.providers[queue.repo.host].restore(queue.repo, run.branch, run.sha)
         except Refused as refused:
+            # The test branch cannot be put back; its run ends and is made again.
             log.warning("restore_refused", run=run_id, why=refused.message)
         else:
             return

@@ -94,6 +94,7 @@ async def _computed(runtime: Runtime, sent: bytes) -> tuple[Comparison, ...] | N
         found: tuple[Comparison, ...] = pickle.loads(answer)  # noqa: S301 - our own process
         return found
     said = trouble.decode(errors="replace")[-2000:]
+    # The simulation used too much time or memory, or failed.
     log.warning("replay_stopped", code=child.returncode, said=said)
     return None
 

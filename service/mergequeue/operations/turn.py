@@ -111,6 +111,8 @@ async def take(
             return await _take(runtime, queue_id, inputs, along)
         except InvariantBroken as broken:
             runtime.telemetry.count("headgate_invariant_breaches_total")
+            # A mistake of ours: the turn is undone and the queue is on hold. Report it with the
+            # lines before.
             log.error("invariant_broken", queue=queue_id, number=broken.number, why=broken.detail)
             await _take(runtime, queue_id, [_breach(broken)], ALONE)
             raise

@@ -89,6 +89,8 @@ def _report(runtime: Runtime, found: dict[int, tuple[Standstill, ...]], there: O
     for queue_id, stalls in found.items():
         for one in stalls:
             if one.subject not in before.get(queue_id, frozenset()):
+                # Something in the queue could move and has not for minutes. Restart the process and
+                # report it.
                 log.error(
                     "queue_stalled",
                     queue=queue_id,
@@ -98,6 +100,7 @@ def _report(runtime: Runtime, found: dict[int, tuple[Standstill, ...]], there: O
                     pull_requests=list(one.prs),
                 )
     for queue_id in before.keys() - found.keys():
+        # The queue is not stalled any more.
         log.info("queue_moves_again", queue=queue_id)
     runtime.memory.of(SeenQueues).stalled = {
         queue_id: frozenset(one.subject for one in stalls) for queue_id, stalls in found.items()

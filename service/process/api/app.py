@@ -400,7 +400,8 @@ class Door:
             log.info("request_broken_off", request_id=request_id)
             return self._replies.problem(request, errors.unexpected(), request_id, closes=True)
         else:
-            log.error("request failed", request_id=request_id, exc_info=error)
+            # A mistake of ours, answered with 500. Report the line with its stack.
+            log.error("request_failed", request_id=request_id, exc_info=error)
             return self._replies.problem(request, errors.unexpected(), request_id, closes=True)
         problem = errors.problem_of(refused, self._runtime.clock.now())
         return self._replies.problem(request, problem, request_id, closes=True)

@@ -165,6 +165,7 @@ class Flow(Generic[Row]):
         claimed = await self._work.claim(self._runtime, limit, tuple(self._owned))
         self._checked_at = now
         if claimed.given_back:
+            # Rows that a task claimed and lost are free again.
             log.warning("claims_given_back", what=self._work.topic, rows=claimed.given_back)
         return claimed
 

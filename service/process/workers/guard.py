@@ -14,9 +14,11 @@ async def failure_of(what: str, work: Awaitable[None]) -> Exception | None:
     try:
         await work
     except DatabaseUnavailable as away:
+        # The work is tried again after a pause.
         log.warning("database_unavailable", what=what, why=str(away.__cause__ or away.detail))
         return away
     except Exception as error:
+        # A mistake of ours; the work is tried again. Report the line with its stack.
         log.exception("crashed", what=what)
         return error
     return None

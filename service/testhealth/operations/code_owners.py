@@ -65,6 +65,7 @@ async def look_after(runtime: Runtime) -> None:
         try:
             await _look_after(runtime, claimed, now)
         except ProviderError as trouble:
+            # CODEOWNERS could not be read; it is read again later.
             log.warning(
                 "owners_postponed", repository=claimed.place.repository_id, why=trouble.message
             )
@@ -159,6 +160,7 @@ async def _own(runtime: Runtime, by: _Owning, after_no: int) -> bool:
         try:
             wanted = await _owners_of(runtime, by, page)
         except Stopped as stopped:
+            # CODEOWNERS takes too long to evaluate, so tests have no owners.
             log.warning("owners_stopped", repo=by.repo.slug, why=stopped.why)
             by, after_no = replace(by, file=by.file._replace(text="")), 0
             await runtime.store.run(code_owners.put, here, by.file, by.read_at)
