@@ -7,8 +7,8 @@ the routes, descriptions from handlers and models, shapes from the models.
 import functools
 import inspect
 import re
-from collections.abc import Mapping, Sequence
-from typing import assert_never
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, assert_never
 
 import orjson
 from pydantic import BaseModel
@@ -161,7 +161,8 @@ def _schemas(contract: Contract, case: EnumCase) -> Mapping[str, JsonSchemaValue
 
     Raises ValueError for a name that stands for different things.
     """
-    asked = schemas.build([each.model for each in contract.listed if isinstance(each, Posted)])
+    models = [each.model for each in contract.listed if isinstance(each, Posted)]
+    asked = _with_strict_parts(schemas.build(models), {each.__name__ for each in models})
     answers = [each.answers for each in contract.listed if isinstance(each.answers, type)]
     shown = schemas.build([Problem, *answers])
     sent = schemas.build([model for _, model in contract.messages])
@@ -169,6 +170,43 @@ def _schemas(contract: Contract, case: EnumCase) -> Mapping[str, JsonSchemaValue
     _check_same({**asked, **shown}, sent)
     in_messages = schemas.in_case(sent, case, schemas.MESSAGE_WORDS)
     return {**in_messages, **schemas.in_case({**asked, **shown}, case)}
+
+
+def _with_strict_parts(
+    asked: Mapping[str, JsonSchemaValue], requests: Collection[str]
+) -> dict[str, JsonSchemaValue]:
+    """Return the schemas, in which requests that refuse unknown fields do so in their parts, too.
+
+    A part that requests of both kinds share is there twice: `Repository` and `StrictRepository`.
+    """
+    lenient = {name for name, each in asked.items() if "additionalProperties" not in each}
+    parts = {name for name in lenient.difference(requests) if asked[name].get("type") == "object"}
+    by_lenient = {name for each in lenient for name in schemas.references(asked[each])}
+    by_strict = {
+        name for each in asked.keys() - lenient for name in schemas.references(asked[each])
+    }
+    shared = parts & by_lenient & by_strict
+    renamed = {
+        COMPONENT.format(model=name): COMPONENT.format(model=f"Strict{name}") for name in shared
+    }
+    strict = {
+        f"Strict{name}" if name in shared else name: {**asked[name], "additionalProperties": False}
+        for name in by_strict
+    }
+    others = {
+        name: each if name in lenient else _referring(each, renamed) for name, each in asked.items()
+    }
+    return {**others, **strict}
+
+
+def _referring(value: Any, renamed: Mapping[str, str]) -> Any:  # noqa: ANN401 - JSON
+    """Return a part of a schema with some references renamed."""
+    if isinstance(value, Mapping):
+        return {
+            key: renamed.get(each, each) if key == "$ref" else _referring(each, renamed)
+            for key, each in value.items()
+        }
+    return [_referring(each, renamed) for each in value] if isinstance(value, list) else value
 
 
 def _check_same(some: Mapping[str, object], others: Mapping[str, object]) -> None:

@@ -226,16 +226,17 @@ def _below(schemas: Mapping[str, JsonSchemaValue], members: frozenset[str]) -> s
         name
         for each in fields
         for member in members & each.keys()
-        for name in _references(each[member])
+        for name in references(each[member])
     ]
     found: set[str] = set()
     while waiting:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting.extend(_references(schemas[name]))
+            waiting.extend(references(schemas[name]))
     return found
 
 
-def _references(schema: JsonSchemaValue) -> list[str]:
+def references(schema: JsonSchemaValue) -> list[str]:
+    """Return the names of the components that a schema refers to."""
     return re.findall(COMPONENT.format(model="([A-Za-z]+)"), orjson.dumps(schema).decode())
