@@ -181,17 +181,17 @@ def _with_strict_parts(
     """
     lenient = {name for name, each in asked.items() if "additionalProperties" not in each}
     parts = {name for name in lenient.difference(requests) if asked[name].get("type") == "object"}
-    by_lenient = {name for each in lenient for name in schemas.references(asked[each])}
-    by_strict = {
-        name for each in asked.keys() - lenient for name in schemas.references(asked[each])
-    }
-    shared = parts & by_lenient & by_strict
+    by_strict, by_lenient = (
+        {part for each in some for part in schemas.references(asked[each]) if part in parts}
+        for some in (asked.keys() - lenient, lenient)
+    )
+    shared = by_strict & by_lenient
     renamed = {
         COMPONENT.format(model=name): COMPONENT.format(model=f"Strict{name}") for name in shared
     }
     strict = {
         f"Strict{name}" if name in shared else name: {**asked[name], "additionalProperties": False}
-        for name in by_strict
+        for name in sorted(by_strict)
     }
     others = {
         name: each if name in lenient else _referring(each, renamed) for name, each in asked.items()
