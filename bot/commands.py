@@ -86,7 +86,7 @@ def parse(body: str, prefix: str = PREFIX) -> Ask | None:
     """Return the command of a comment; None if it has no command line (docs/design/comments.md 1).
 
     A line that cannot be run, and several of them, are `AskUnclear`. Without one of ours, the first
-    command of another queue counts. Never raises.
+    command of another queue counts, or the first that cancels. Never raises.
     """
     is_ours, is_foreign = prefix.lower() in body.lower(), foreign_commands.may_have(body)
     if len(body) > BODY_CHARS_MAX or not (is_ours or is_foreign):
@@ -94,7 +94,9 @@ def parse(body: str, prefix: str = PREFIX) -> Ask | None:
     own = quotations.own_lines(tuple(_lines_outside_quotes(body)))
     lines = [line for line in own if _is_command(line, prefix)]
     if not lines:
-        return next(filter(None, map(_foreign, own)), None)
+        found = [each for each in map(_foreign, own) if each is not None]
+        cancels = (each for each in found if isinstance(each.meant, AskCancel))
+        return next(cancels, found[0] if found else None)
     if len(lines) > 1:
         return AskUnclear(Unclear.SEVERAL, given="", count=len(lines))
     if len(lines[0]) > LINE_CHARS_MAX:

@@ -67,5 +67,6 @@ def test_a_command_of_ours_counts_beside_one_of_another_queue():
     assert commands.parse("bors r+\n\n/merge") == AskSubmit()
 
 
-def test_the_first_of_several_counts():
-    assert commands.parse("bors r+\n\nbors r-") == AskForeign("bors", "bors r+", AskSubmit())
+def test_the_first_of_several_counts_or_the_first_that_cancels():
+    assert commands.parse("bors r+\n\nbors retry") == AskForeign("bors", "bors r+", AskSubmit())
+    assert commands.parse("bors r+\n\nbors r-") == AskForeign("bors", "bors r-", AskCancel())

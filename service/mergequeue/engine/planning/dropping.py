@@ -1,4 +1,4 @@
-"""Letting runs go whose base holds no more (docs/design/testing.md 2)."""
+"""Release runs whose base no longer holds (docs/design/testing.md 2)."""
 
 from bisect import bisect_left
 

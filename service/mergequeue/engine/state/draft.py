@@ -70,7 +70,7 @@ class Draft:
     """A queue's value with changes on top, and what the changes say to the outside.
 
     `revision` grows with every change, `touched` are pull requests and `judging` runs to look
-    at again. From the rank `changed_from` on, any base may have stopped to hold; `doubted` names
+    at again. From the rank `changed_from` on, any base may no longer hold; `doubted` names
     runs whose own base may have. `changed` and `changed_runs` are everything written in this step.
     `unwitnessed` names failed runs whose one entry has just left the line, and which may still get
     a witness.
@@ -119,7 +119,7 @@ class Draft:
         self.actions.append(action)
 
     def put_queue(self, queue: MergeQueue) -> None:
-        """Replace what belongs to the queue as a whole; entries and runs in it count not."""
+        """Replace what belongs to the queue as a whole; its entries and runs are ignored."""
         known = self.queue
         if queue.landed is not known.landed:
             # `bases.progress` goes on from the moves that it knows.

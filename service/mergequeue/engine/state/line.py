@@ -108,7 +108,7 @@ def insert_before(draft: Draft, other: Entry, movers: Sequence[Entry], why: Plac
 def take_places_again(draft: Draft) -> None:
     """Let members of failed batches go before newer entries that wait for runs behind the others.
 
-    They came back behind entries under test. When those restart, this restarts no run any more.
+    They came back behind entries under test. When those restart, to overtake them restarts none.
     """
     backwards = (draft.entries[pr] for _, pr in reversed(draft.places.line))
     idle = list(takewhile(_may_be_overtaken, backwards))
