@@ -13,11 +13,6 @@ def test_the_version_is_printed_alone(capsys):
     assert capsys.readouterr().out == f"headgate {VERSION}\n"
 
 
-def test_the_version_is_that_of_the_package(pytestconfig):
-    text = (pytestconfig.rootpath / "pyproject.toml").read_text()
-    assert f'\nversion = "{VERSION}"\n' in text
-
-
 def test_the_exit_codes_are_those_of_the_contract():
     assert {code.name: code.value for code in Exit} == {
         "DONE": 0,
