@@ -8,7 +8,7 @@ import functools
 import inspect
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, assert_never
+from typing import assert_never, cast
 
 import orjson
 from pydantic import BaseModel
@@ -194,12 +194,13 @@ def _with_strict_parts(
         for name in sorted(by_strict)
     }
     others = {
-        name: each if name in lenient else _referring(each, renamed) for name, each in asked.items()
+        name: each if name in lenient else cast("JsonSchemaValue", _referring(each, renamed))
+        for name, each in asked.items()
     }
     return {**others, **strict}
 
 
-def _referring(value: Any, renamed: Mapping[str, str]) -> Any:  # noqa: ANN401 - JSON
+def _referring(value: object, renamed: Mapping[str, str]) -> object:
     """Return a part of a schema with some references renamed."""
     if isinstance(value, Mapping):
         return {

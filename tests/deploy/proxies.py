@@ -2,6 +2,7 @@
 
 import os
 import socket
+import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -74,7 +75,14 @@ def running(name: str, folder: Path, port: int, upstream: int) -> Iterator[None]
 
 
 def _listens(port: int) -> bool:
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=LOOK_EVERY_S):
+    """Return whether it has a certificate, too: Caddy makes its own only after it listens."""
+    anybody = ssl.create_default_context()
+    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
+    with (
+        suppress(OSError),
+        socket.create_connection(("127.0.0.1", port), timeout=LOOK_EVERY_S) as opened,
+        anybody.wrap_socket(opened, server_hostname="localhost"),
+    ):
         return True
     return False
 
