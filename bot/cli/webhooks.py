@@ -15,7 +15,7 @@ app = typer.Typer(help="Manage the endpoints that receive notifications.")
 # As many endpoints as one request may return; an organization has fewer.
 PAGE = 100
 
-# The events of which Slack is told by default.
+# The events that a Slack endpoint receives by default.
 FOR_PEOPLE = (
     "pull_request.failed",
     "pull_request.merged",
