@@ -60,8 +60,8 @@ def queries(world: World) -> list[str]:
         ((ON, OFF), "labeled"),
         ((ON, OFF, ON), "unlabeled"),
         ((ON, OFF, ON, OFF), "labeled"),
-        # Seldom, on a busy machine, Headgate takes away the label of an ended submission just after
-        # somebody has put it back: the pull request stays queued, without the label.
+        # On a busy machine it sometimes ends queued without the label. Perhaps Headgate takes away
+        # the label of the ended submission just after somebody has put it back.
         pytest.param((ON, OFF, ON, OFF, ON), "unlabeled", marks=pytest.mark.soak),
     ],
 )
