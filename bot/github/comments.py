@@ -209,32 +209,47 @@ class LabelReader:
     labels: Collection[str]
 
     def newest(self, events: Sequence[LabelEvent], start: datetime) -> Iterator[LabelEvent]:
-        """Yield the newest change of each label if it is newer, unless our own App made it.
+        """Yield the newest change of each label that our own App did not make, if it is newer.
 
         An earlier sweep has seen an older one, when the label may have had no meaning yet.
         """
         for label in self.labels:
-            event = _newest_of(events, label)
-            if event is None or event.at <= start:
-                continue
-            if self.own.actor(event.person).kind is not ActorKind.SELF:
-                yield event
+            changes = _changes_of(events, label, self.own)
+            if changes is not None and changes.newest.at > start:
+                yield changes.newest
 
 
-def _newest_of(events: Sequence[LabelEvent], label: str) -> LabelEvent | None:
-    """Return the newest change of a label, None if there is none."""
-    return next((one for one in reversed(events) if names.is_same(one.label, label)), None)
+@dataclass(frozen=True, slots=True)
+class LabelChanges:
+    """The newest change of a label by others; `undone`: our own App removed the label after it."""
+
+    newest: LabelEvent
+    undone: bool
+
+
+def _changes_of(events: Sequence[LabelEvent], label: str, own: OwnApp) -> LabelChanges | None:
+    """Return the newest change of a label that our own App did not make, None if there is none."""
+    undone: bool | None = None
+    for event in reversed(events):
+        if not names.is_same(event.label, label):
+            continue
+        if own.actor(event.person).kind is not ActorKind.SELF:
+            return LabelChanges(event, undone or False)
+        if undone is None:
+            undone = not event.added
+    return None
 
 
 async def label_change(
     client: RepositoryClient, number: int, label: str, own: OwnApp
 ) -> LabelChange | None:
-    """Read the newest change of a label of a pull request. Raises Gone(PULL_REQUEST)."""
-    event = _newest_of(await _label_events(client, number), label)
-    if event is None:
+    """Read the newest change of a label by others than our App. Raises Gone(PULL_REQUEST)."""
+    changes = _changes_of(await _label_events(client, number), label, own)
+    if changes is None:
         return None
+    event = changes.newest
     actor = own.actor(event.person, Channel.LABEL)
-    return LabelChange(event.id, event.added, actor, ProviderTime(event.at))
+    return LabelChange(event.id, event.added, actor, ProviderTime(event.at), changes.undone)
 
 
 async def reviews_and_labels_since(

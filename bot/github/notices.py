@@ -17,7 +17,7 @@ from bot.github.reading import Fields, Words
 from bot.github.wire import Answer
 from service.provider import markers
 from service.provider.errors import GoneKind, NotPermitted, OutcomeUnknown
-from service.provider.labels import LabelRemoval, StateLabel
+from service.provider.labels import LabelRemoval, LabelReturn, StateLabel
 from service.provider.values import (
     CheckReport,
     CheckReportStatus,
@@ -57,7 +57,7 @@ class Notices:
             return await self._say(client, notice)
         except OutcomeUnknown:
             again = notice
-            if not isinstance(notice, Reaction | LabelRemoval):
+            if not isinstance(notice, Reaction | LabelRemoval | LabelReturn):
                 again = replace(notice, first=False)
             return await refs.retry_unknown(client, lambda: self._say(client, again))
 
@@ -74,8 +74,11 @@ class Notices:
             case StateLabel():
                 return await _label(client, notice)
             case LabelRemoval():
-                await _remove_label(client, notice.number, notice.label)
-                return None
+                is_removed = await _remove_label(client, notice.number, notice.label)
+                return notice.label if is_removed else None
+            case LabelReturn():
+                is_added = await _add_label(client, notice.number, notice.label)
+                return notice.label if is_added else None
             case _:
                 assert_never(notice)
 
@@ -176,26 +179,32 @@ async def _react(client: RepositoryClient, notice: Reaction) -> str | None:
 async def _label(client: RepositoryClient, notice: StateLabel) -> str | None:
     """Add the label, then remove the one before; GitHub makes a label that it lacks."""
     before = notice.known_id
-    try:
-        if notice.label is not None:
-            tail = f"/issues/{notice.number}/labels"
-            await client.send("POST", tail, {"labels": [notice.label]})
-    except NotPermitted as lost:
-        # GitHub refuses the label; nothing else depends on it.
-        log.warning("label_dropped", repo=client.repo.slug, why=lost.message)
+    if notice.label is not None and not await _add_label(client, notice.number, notice.label):
         return None
     if before is not None and before not in (NO_LABEL, notice.label):
         await _remove_label(client, notice.number, before)
     return notice.label or NO_LABEL
 
 
-async def _remove_label(client: RepositoryClient, number: int, label: str) -> None:
-    """Remove a label; one that is absent, or that our App may not remove, is left."""
+async def _add_label(client: RepositoryClient, number: int, label: str) -> bool:
+    """Add a label; return False where GitHub refuses it, on which nothing else depends."""
+    try:
+        await client.send("POST", f"/issues/{number}/labels", {"labels": [label]})
+    except NotPermitted as lost:
+        log.warning("label_dropped", repo=client.repo.slug, why=lost.message)
+        return False
+    return True
+
+
+async def _remove_label(client: RepositoryClient, number: int, label: str) -> bool:
+    """Remove a label; return False where our App may not, and True if it is absent."""
     try:
         tail = f"/issues/{number}/labels/{quote(label, safe='')}"
         await client.send("DELETE", tail, expects=(404,))
     except NotPermitted as lost:
         log.warning("label_dropped", repo=client.repo.slug, why=lost.message)
+        return False
+    return True
 
 
 def _check_body(notice: CheckReport) -> dict[str, object]:

@@ -46,7 +46,7 @@ from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Findi
 from service.provider.budget import Budget
 from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
-from service.provider.labels import LabelChange, LabelRemoval
+from service.provider.labels import LabelChange, LabelRemoval, LabelReturn
 from service.provider.signals import Delivery, FailedDelivery, PullRequestChanged, Signal, Where
 from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
@@ -299,7 +299,7 @@ class GitHubProvider:
         return await self._repeatable(chains.change_base, repo, Priority.LANDING, number, branch)
 
     async def say(self, repo: RepoRef, notice: Notice) -> str | None:
-        if isinstance(notice, Reaction | LabelRemoval):
+        if isinstance(notice, Reaction | LabelRemoval | LabelReturn):
             priority = Priority.ANSWER
         elif notice.is_final:
             priority = Priority.FINAL

@@ -243,11 +243,13 @@ def shows_no_stack(delivery: Delivery) -> bool:
 
 
 def _label(event: Event) -> Signals:
+    """Return that a label changed; our own App only adds that of a person by putting it back."""
     label = event.payload.inner_or_none("label")
-    if label is None or event.sender().kind is ActorKind.SELF:
+    is_own = event.sender().kind is ActorKind.SELF
+    if label is None or (is_own and event.delivery.action != "labeled"):
         return ()
-    number = event.pull_request.number("number")
-    return (LabelChanged(event.where, number, label.text("name")), *_pull(event))
+    changed = LabelChanged(event.where, event.pull_request.number("number"), label.text("name"))
+    return (changed,) if is_own else (changed, *_pull(event))
 
 
 def _push(event: Event) -> Signals:

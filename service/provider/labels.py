@@ -8,16 +8,18 @@ from service.vocabulary import Actor
 
 @dataclass(frozen=True, slots=True)
 class LabelChange:
-    """An account added a label to a pull request or removed it.
+    """An account other than our own App added a label to a pull request or removed it.
 
     No other change has this `id`. Times of providers may have whole seconds: two changes can have
-    the same one, so only the provider's own order says which is newer.
+    the same one, so only the provider's own order says which is newer. `undone`: our own App
+    removed the label after that.
     """
 
     id: str
     added: bool
     actor: Actor
     at: ProviderTime
+    undone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,20 @@ class StateLabel:
 
 @dataclass(frozen=True, slots=True)
 class LabelRemoval:
-    """Remove a label that a person added; a label that is absent is removed already."""
+    """Remove a label that a person added; a label that is absent is removed already.
+
+    `change` is the id of the change that added it: that of a later one stays. Effects that an
+    older version has stored have none.
+    """
+
+    number: int
+    label: str
+    change: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelReturn:
+    """Add a label of a person that we have removed by mistake."""
 
     number: int
     label: str

@@ -380,8 +380,9 @@ class Provider(Protocol):
         ...
 
     async def label_change(self, repo: RepoRef, number: int, label: str) -> LabelChange | None:
-        """The newest change of a label of a pull request; None if the provider shows none.
+        """The newest change of a label of a pull request that our own App did not make.
 
+        None if the provider shows none.
         Raises Gone(PULL_REQUEST).
         """
         ...

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 
 from service.provenance import ProviderTime
-from service.provider.labels import LabelRemoval, StateLabel
+from service.provider.labels import LabelRemoval, LabelReturn, StateLabel
 from service.provider.signals import Delivery
 from service.provider.stacks import Stack
 from service.vocabulary import (
@@ -507,7 +507,7 @@ class CheckReport:
     is_refresh: bool = False
 
 
-Notice = StatusComment | Reply | Reaction | CheckReport | StateLabel | LabelRemoval
+Notice = StatusComment | Reply | Reaction | CheckReport | StateLabel | LabelRemoval | LabelReturn
 
 
 @dataclass(frozen=True, slots=True)

@@ -350,7 +350,8 @@ async def _send_answer(
         items.append(OutboxItem(Lane.NOTICE, key, "reply", comment, next_at=now))
     is_refused = reply.emoji is not Emoji.ACCEPTED
     if asked.source is AskSource.LABEL and isinstance(asked.ask, AskSubmit) and is_refused:
-        removal = LabelRemoval(asked.number, command.config.enqueueing_label)
+        label = command.config.enqueueing_label
+        removal = LabelRemoval(asked.number, label, asked.source_id)
         key = f"label/{_key_of(command.repository, asked)}"
         items.append(OutboxItem(Lane.NOTICE, key, "label", removal, next_at=now))
     record = command.record

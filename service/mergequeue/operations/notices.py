@@ -25,14 +25,15 @@ from service.mergequeue.landing_records import LandingRecord, LandingState
 from service.mergequeue.operations import checked_names, queue_views, turn
 from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.operations.views import PullRequestView
-from service.mergequeue.store import journal, landings, runs
+from service.mergequeue.store import answered_commands, journal, landings, runs
 from service.mergequeue.store import notices as stored
 from service.mergequeue.store.notices import NoticeKey, PostedNotice, Surface
 from service.mergequeue.wording import failed_tests, notices, situation
 from service.mergequeue.wording.situation import Landed, PullRequestText
 from service.provider.budget import Pressure
 from service.provider.errors import OutcomeUnknown, ProviderError, Throttled, Unavailable
-from service.provider.labels import LabelRemoval, StateLabel
+from service.provider.labels import LabelChange, LabelRemoval, LabelReturn, StateLabel
+from service.provider.signals import AskSource
 from service.provider.values import (
     CheckReport,
     Emoji,
@@ -292,23 +293,64 @@ async def _farewell(
         asked = await runtime.store.read(stored.find, key)
         if asked is not None:
             await _react(runtime, queue.repo, Reaction(entry.pr, asked.provider_id, Emoji.MERGED))
-    if entry.state is not EntryState.MERGED and entry.pr not in text.queue.entries:
+    if entry.state is not EntryState.MERGED:
         await _remove_queue_label(runtime, queue, entry.pr)
 
 
 async def _remove_queue_label(runtime: Runtime, queue: QueueRef, number: int) -> None:
-    """Remove the label with which a person submitted it, unless that person removed it."""
+    """Remove the label of a submission that is over, unless a person removed it.
+
+    The label is read before the queue: one that was put back meanwhile belongs to a submission that
+    is in the queue then.
+    """
     key = NoticeKey(queue.id, number, Surface.QUEUE_LABEL, "")
     seen = await runtime.store.read(stored.find, key)
     if seen is None or not seen.digest:
         return
-    await runtime.providers[queue.repo.host].say(queue.repo, LabelRemoval(number, seen.digest))
+    if number in (await turn.last_value(runtime, queue.id)).entries:
+        return
+    removal = LabelRemoval(number, seen.digest, seen.provider_id)
+    await _remove_label(runtime, queue.repository_id, queue.repo, removal)
 
     def note_removal(session: Tx) -> None:
         if stored.find(session, key) == seen:
             note_queue_label(session, queue.id, number, seen.provider_id, "")
 
     await runtime.store.run(note_removal)
+
+
+async def _remove_label(
+    runtime: Runtime, repository_id: int, repo: RepoRef, removal: LabelRemoval
+) -> None:
+    """Remove a label that a person added, unless somebody has changed it since.
+
+    A person may put it back between the read and the removal: what happened is read afterwards, and
+    a label that counts is put back. Raises OutcomeUnknown while the provider does not show that the
+    label was removed.
+    """
+    provider = runtime.providers[repo.host]
+    change = await provider.label_change(repo, removal.number, removal.label)
+    if change is not None and change.id == removal.change and not change.undone:
+        if await provider.say(repo, removal) is None:
+            return
+        shown = await provider.label_change(repo, removal.number, removal.label)
+        if shown == change:
+            raise OutcomeUnknown("The provider does not show yet that a label was removed.")
+        change = shown
+    is_taken = change is not None and change.id != removal.change and change.undone
+    if change is not None and is_taken and await _counts(runtime, repository_id, removal, change):
+        await provider.say(repo, LabelReturn(removal.number, removal.label))
+
+
+async def _counts(
+    runtime: Runtime, repository_id: int, removal: LabelRemoval, change: LabelChange
+) -> bool:
+    """Return whether a label is that of a submission in a queue, or a command to be answered."""
+    if await turn.queues_with(runtime, repository_id, removal.number):
+        return True
+    source, ids = AskSource.LABEL.value, [change.id]
+    answered = answered_commands.answered_among
+    return not await runtime.store.read(answered, repository_id, source, ids)
 
 
 async def _settle(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> None:
@@ -339,7 +381,7 @@ async def say_plain(
     if isinstance(notice, Reaction):
         await _react(runtime, repository.ref, notice)
     elif isinstance(notice, LabelRemoval):
-        await provider.say(repository.ref, notice)
+        await _remove_label(runtime, repository.id, repository.ref, notice)
     else:
         await provider.say(repository.ref, replace(notice, first=first))
 
