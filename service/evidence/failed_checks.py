@@ -154,7 +154,7 @@ async def _are_overdue(runtime: Runtime, queue: QueueRef, run: Run, late: Abstra
         return not wait or not await _were_lost(runtime, queue)
     if wait < verdict.EVIDENCE_WAIT:
         names = tuple(sorted(failing_of(run)))
-        item = turn.item(runtime, AskEvidence(run.id, run.attempt, names), due)
+        item = turn.item(runtime, queue.id, AskEvidence(run.id, run.attempt, names), due)
         await runtime.store.run(_ask_later, queue, item)
         outbox.wake(runtime.wakeups, (item.lane,))
     return False

@@ -67,7 +67,7 @@ def ask_again(session: Tx, runtime: Runtime, repository: RepositoryRecord, sha: 
         if run.asked_evidence is None and not revocations.doubts_of(session, repository.id, run):
             continue
         names = tuple(sorted(failed_checks.failing_of(run)))
-        item = turn.item(runtime, AskEvidence(run.id, run.attempt, names), now)
+        item = turn.item(runtime, queue_id, AskEvidence(run.id, run.attempt, names), now)
         outbox.append(session, repository.id, queue_id, head.epoch, [item])
 
 

@@ -60,9 +60,7 @@ def queries(world: World) -> list[str]:
         ((ON, OFF), "labeled"),
         ((ON, OFF, ON), "unlabeled"),
         ((ON, OFF, ON, OFF), "labeled"),
-        # On a busy machine it sometimes ends queued without the label. Perhaps Headgate takes away
-        # the label of the ended submission just after somebody has put it back.
-        pytest.param((ON, OFF, ON, OFF, ON), "unlabeled", marks=pytest.mark.soak),
+        ((ON, OFF, ON, OFF, ON), "unlabeled"),
     ],
 )
 async def test_a_late_event_of_the_label_changes_nothing_that_is_over(

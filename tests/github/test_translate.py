@@ -238,6 +238,7 @@ TOLD = [
     ("pull_request", "synchronize", a_pull(branch="headgate/merge/x", repo=6), (OF_FORK,)),
     ("pull_request", "labeled", a_pull(**LABEL), (LABELLED, CHANGED)),
     ("pull_request", "unlabeled", a_pull(**LABEL), (LABELLED, CHANGED)),
+    ("pull_request", "labeled", a_pull(**LABEL, sender=OURSELVES), (LABELLED,)),
     *(
         ("check_run", action, {"check_run": {"head_sha": HEAD, "app": {"id": 4}}}, (BEGAN,))
         for action in ("created", "rerequested")
@@ -365,7 +366,7 @@ UNHEARD = [
     ("pull_request", "assigned", a_pull()),
     ("pull_request", "opened", a_pull(branch="headgate/merge/pr-3/x")),
     ("pull_request", "closed", a_pull(branch="headgate/merge/pr-3/x")),
-    ("pull_request", "labeled", a_pull(**LABEL, sender=OURSELVES)),
+    ("pull_request", "unlabeled", a_pull(**LABEL, sender=OURSELVES)),
     ("check_run", "completed", OWN_RUN),
     ("check_run", "requested_action", pressed("launch")),
     ("check_run", "requested_action", pressed("retry", app=78)),

@@ -330,7 +330,7 @@ async def test_queues_hear_of_the_first_results_and_that_none_come_any_more(stag
 
 async def test_a_question_may_be_asked_again_and_stops_nothing_of_its_run(stage):
     asked = [
-        turn.item(stage.runtime, AskEvidence("a run", 1, (name,)), stage.clock.present)
+        turn.item(stage.runtime, 1, AskEvidence("a run", 1, (name,)), stage.clock.present)
         for name in ("unit", "lint")
     ]
     assert len({item.key for item in asked}) == 2

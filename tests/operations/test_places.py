@@ -109,4 +109,4 @@ async def test_what_decides_goes_while_notices_builds_and_reports_wait_for_limit
 def test_a_landing_has_the_lane_of_landings(runtime, clock):
     tip = Tip(Sha("a" * 40), Sha("b" * 40))
     land = Land(1, "run", LandMode.CALL, MergeMethod.SQUASH, tip, (), Proof.EXACT_TREE)
-    assert turn.item(runtime, land, clock.now()).lane is Lane.LANDING
+    assert turn.item(runtime, 1, land, clock.now()).lane is Lane.LANDING

@@ -1,9 +1,11 @@
 """What every provider does with labels of pull requests; the runners give the `stage`."""
 
+from dataclasses import replace
+
 import pytest
 
 from service.provider.errors import Gone
-from service.provider.labels import LabelRemoval
+from service.provider.labels import LabelRemoval, LabelReturn
 
 
 class Labels:
@@ -20,6 +22,18 @@ class Labels:
             assert (change.added, change.actor.id) == (act == "label", stage.actor(who).id)
             seen.add(change.id)
         assert len(seen) == 3
+
+    async def test_our_own_changes_of_a_label_only_say_whether_it_is_undone(self, stage):
+        number, _ = await stage.open({"a.txt": "a\n"})
+        await stage.act("label", by="bob", number=number, label="ship")
+        added = await stage.provider.label_change(stage.repo, number, "ship")
+        await stage.say(LabelRemoval(number, "ship"))
+        undone = await stage.provider.label_change(stage.repo, number, "ship")
+        await stage.say(LabelReturn(number, "ship"))
+        returned = await stage.provider.label_change(stage.repo, number, "ship")
+        assert [added, replace(undone, undone=False), returned] == [added] * 3
+        assert (added.undone, undone.undone) == (False, True)
+        assert (await stage.provider.pull_request(stage.repo, number)).labels == ("ship",)
 
     async def test_the_changes_of_a_pull_request_that_is_not_there_are_gone(self, stage):
         with pytest.raises(Gone):

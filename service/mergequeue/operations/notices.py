@@ -408,7 +408,7 @@ def write_checks_again(
     Return the lane of these effects.
     """
     items = [
-        turn.item(runtime, Tell(entry.pr, entry.id, entry.state, entry.reason), now)
+        turn.item(runtime, queue.id, Tell(entry.pr, entry.id, entry.state, entry.reason), now)
         for entry in entries
         if (known := stored.find(session, NoticeKey(queue.id, entry.pr, Surface.CHECK, entry.id)))
         and known.digest == stored.EDITED

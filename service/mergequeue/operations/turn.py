@@ -281,7 +281,7 @@ def _store_outputs(session: Tx, runtime: Runtime, head: Head, result: TurnResult
     """Store the outputs of a turn in its transaction: journal, outbox, landing rows."""
     ref, whole = result.ref, result.whole
     journal.append(session, ref.id, whole.events)
-    items = [item(runtime, action, result.now) for action in whole.actions]
+    items = [item(runtime, ref.id, action, result.now) for action in whole.actions]
     outbox.append(session, ref.repository_id, ref.id, head.epoch, items)
     for action in whole.actions:
         if isinstance(action, Land):
@@ -343,8 +343,8 @@ def _joined(steps: Sequence[Step]) -> Step:
     )
 
 
-def item(runtime: Runtime, action: Action, now: datetime) -> OutboxItem:
-    """Return an action as an effect to be performed."""
+def item(runtime: Runtime, queue_id: int, action: Action, now: datetime) -> OutboxItem:
+    """Return an action of a queue as an effect to be performed."""
     plain = OutboxItem(LANES[type(action)], key="", kind="", effect=action, next_at=now)
     match action:
         case BuildTestBranch(run=run):
@@ -369,7 +369,7 @@ def item(runtime: Runtime, action: Action, now: datetime) -> OutboxItem:
                 plain,
                 key=f"{entry}/tell/{runtime.ids.uuid()}",
                 kind="tell",
-                supersede_key=f"tell/{pr}",
+                supersede_key=f"tell/{queue_id}/{pr}",
                 next_at=now + (REFRESH_DELAY if is_refresh else NOTICE_DELAY),
                 yields=is_refresh,
             )
