@@ -8,7 +8,7 @@ from aiohttp import web
 
 from bot import listening
 from bot.listening import Address
-from service.accounts import signing_keys
+from service.accounts import administrators, signing_keys
 from service.clock import Clock
 from service.database.database import Store
 from service.errors import DatabaseAway, DatabaseUnavailable
@@ -63,6 +63,7 @@ async def recover(runtime: Runtime) -> None:
         try:
             await presence.recover(runtime)
             await signing_keys.prepare(runtime)
+            await administrators.end_unnamed(runtime)
             await landing_evidence.sign_waiting(runtime)
         except DatabaseUnavailable as away:
             log.warning("recovery_waits_for_database", why=away.detail, seconds=pause_s)

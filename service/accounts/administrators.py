@@ -2,8 +2,9 @@
 
 `HEADGATE_ADMINS` names them by number or by login. A login is a name that may change hands, so it
 stands for the account that signs in under it first: the audit log records its number, and from
-then on the number alone counts. While the setting is empty, those count whom the set-up page has
-made administrators.
+then on the number alone counts. A start without the login ends that: a login that is named again
+stands for the account that signs in under it next. While the setting is empty, those count whom the
+set-up page has made administrators.
 """
 
 from dataclasses import replace
@@ -11,9 +12,10 @@ from dataclasses import replace
 from service.accounts import audit_log
 from service.accounts.store import audit
 from service.runtime import Runtime
-from service.vocabulary import Actor
+from service.vocabulary import SYSTEM, Actor
 
 BY_LOGIN = "administrator.resolved"
+ENDED = "administrator.ended"
 BY_SETUP = "administrator.named"
 """Actions of the audit log; the subject is `HOST/LOGIN`, `id` in the data is the number."""
 
@@ -38,6 +40,13 @@ async def note_sign_in(runtime: Runtime, host: str, person: Actor) -> None:
         await _record(runtime, person, BY_LOGIN, subject, person.id)
 
 
+async def end_unnamed(runtime: Runtime) -> None:
+    """Record at a start which logins the setting does not name any more."""
+    for subject, number in (await _numbers(runtime)).items():
+        if subject.rpartition("/")[2] not in runtime.options.admins:
+            await _record(runtime, SYSTEM, ENDED, subject, str(number))
+
+
 async def add(runtime: Runtime, host: str, person: Actor, operator: Actor) -> None:
     """Make a person who has signed in an administrator, in the name of the operator."""
     await _record(runtime, operator, BY_SETUP, _subject(host, person.login), person.id)
@@ -46,8 +55,11 @@ async def add(runtime: Runtime, host: str, person: Actor, operator: Actor) -> No
 async def _numbers(runtime: Runtime) -> dict[str, object]:
     """Return the number of each login that was resolved, by subject; the first one counts."""
     found: dict[str, object] = {}
-    for row in await runtime.store.read(audit.of_deployment, BY_LOGIN):
-        found.setdefault(row.subject, row.data["id"])
+    for row in await runtime.store.read(audit.of_deployment, BY_LOGIN, ENDED):
+        if row.action == ENDED:
+            found.pop(row.subject, None)
+        else:
+            found.setdefault(row.subject, row.data["id"])
     return found
 
 

@@ -1,5 +1,7 @@
 """Who administers every organization: by number, by login, and by the set-up page."""
 
+from dataclasses import replace
+
 import pytest
 
 from bot import settings as all_settings
@@ -73,6 +75,22 @@ async def test_a_login_stands_for_the_account_that_signs_in_first_also_when_it_i
 async def test_a_login_that_was_never_signed_in_under_names_nobody(pages):
     assert not await administrators.is_administrator(pages.runtime, HOST, of("alice", ALICE))
     assert not await administrators.is_administrator(pages.runtime, HOST, of("alice", ""))
+
+
+@pytest.mark.parametrize("admins", ["alice"])
+async def test_a_login_that_is_named_again_stands_for_the_account_that_signs_in_next(pages):
+    assert await status_of(pages, "alice") == 200
+    older, newer = of("alice", ALICE), of("alice", "77")
+    named = pages.runtime
+    for admins, is_older in (({"alice"}, True), ({"bob"}, False), ({"alice"}, False)):
+        started = replace(named, options=replace(named.options, admins=frozenset(admins)))
+        await administrators.end_unnamed(started)
+        assert await administrators.is_administrator(named, HOST, older) is is_older
+    await administrators.note_sign_in(named, HOST, newer)
+    assert await administrators.is_administrator(named, HOST, newer)
+    assert not await administrators.is_administrator(named, HOST, older)
+    rows = await named.store.read(audit.of_deployment, administrators.ENDED)
+    assert [(row.subject, row.data) for row in rows] == [(f"{HOST}/alice", {"id": ALICE})]
 
 
 @pytest.mark.parametrize("admins", ["77"])

@@ -78,11 +78,10 @@ def newest(session: Connection, org_id: int, limit: int) -> tuple[AuditEntry, ..
     return entries_before(session, (org_id,), AuditFilter(), NEWEST, limit)
 
 
-def of_deployment(session: Connection, action: str) -> tuple[AuditEntry, ...]:
-    """Return the entries of an action that belong to no organization, oldest first."""
-    statement = (
-        select(audit).where(audit.c.org_id.is_(None), audit.c.action == action).order_by(audit.c.id)
-    )
+def of_deployment(session: Connection, *actions: str) -> tuple[AuditEntry, ...]:
+    """Return the entries of actions that belong to no organization, oldest first."""
+    is_one = audit.c.action.in_(actions)
+    statement = select(audit).where(audit.c.org_id.is_(None), is_one).order_by(audit.c.id)
     return tuple(_entry(row) for row in session.execute(statement))
 
 
