@@ -20,16 +20,18 @@ BORS, MERGIFY, TRUNK, KODIAK = "bors", "Mergify", "Trunk", "Kodiak"
 SIGNS = ("bors", "@mergify", "/trunk", "@kodiakhq")
 """One of these is in every comment with such a command, in lower case."""
 
+_BORS_WORD = (
+    r"(?:r\+|(?:r|p|merge|try|delegate|d|rollup|treeclosed)=\S+|(?:delegate|d|rollup|try)\+|"
+    r"(?:rollup|try|delegate)-|merge|try|rollup|squash|ping|single(?: (?:on|off))?|@\S+|\w+=\S+)"
+)
+"""A command of bors or an argument of one; any other word is prose."""
+
 FORMS: Sequence[tuple[str, str, Meaning]] = (
     (r"@?bors:? (?:r\+|merge)", BORS, AskSubmit()),
     (r"@?bors:? (?:r|merge)=\S.*", BORS, AskSubmit()),
     (r"@?bors:? (?:r-|merge-|cancel)", BORS, AskCancel()),
     (r"@?bors:? retry", BORS, AskRetry()),
-    (
-        r"@?bors:? (?:r\+|merge|try|p=|single|delegate|d[+=]|rollup|squash|ping)\S*(?: .*)?",
-        BORS,
-        None,
-    ),
+    (rf"@?bors:? {_BORS_WORD}(?: {_BORS_WORD})*", BORS, None),
     (r"@mergify(?:io)? (?:queue|requeue)(?: [\w-]+)?", MERGIFY, AskSubmit()),
     (r"@mergify(?:io)? (?:dequeue|unqueue)", MERGIFY, AskCancel()),
     (r"@mergify(?:io)? refresh", MERGIFY, AskStatus()),
@@ -37,7 +39,7 @@ FORMS: Sequence[tuple[str, str, Meaning]] = (
     (r"/trunk merge .+", TRUNK, None),
     (r"/trunk cancel", TRUNK, AskCancel()),
     (r"@kodiakhq(?:\[bot\])? merge", KODIAK, AskSubmit()),
-    (r"@kodiakhq(?:\[bot\])? .+", KODIAK, None),
+    (r"@kodiakhq(?:\[bot\])? help", KODIAK, None),
 )
 """Form of a line, the queue, and the command of Headgate that does the same; None: none does."""
 

@@ -1,5 +1,8 @@
 """Commands of the queue that was here before: one answer, or the same command of ours."""
 
+from datetime import timedelta
+
+from service.process.store import retention
 from tests.harness.world import World
 
 ANSWER = (
@@ -33,6 +36,19 @@ async def test_the_first_on_a_pull_request_is_answered_with_the_command_to_use(
     await world.settle()
     assert "comment `/merge cancel`." in said(world, third)[0]
     assert await world.merged() == []
+
+
+async def test_it_is_said_once_however_old_the_answer_is(world: World) -> None:
+    await world.make_queue()
+    number = await world.open()
+    await world.comment("bors r+", on=number)
+    await world.settle()
+    later = world.clock.now() + timedelta(days=100)
+    while await world.runtime.store.run(retention.prune, later, retention.RetentionLimits()):
+        pass
+    await world.comment("bors r+", on=number)
+    await world.settle()
+    assert len(said(world, number)) == 1
 
 
 async def test_nothing_is_said_where_the_other_queue_may_be_at_work(world: World) -> None:

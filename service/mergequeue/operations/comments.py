@@ -21,7 +21,9 @@ from service.mergequeue.operations.command_limits import CommandLimits
 from service.mergequeue.operations.comment_commands import AlreadyAnswered, CommentCommand, Place
 from service.mergequeue.operations.turn import QueueGone
 from service.mergequeue.store import answered_commands, queues
+from service.mergequeue.store import notices as stored_notices
 from service.mergequeue.store.consents import right_for
+from service.mergequeue.store.notices import NoticeKey, PostedNotice, Surface
 from service.mergequeue.wording import replies
 from service.mergequeue.wording.replies import Answer, Denial, Right
 from service.provider import labels as names
@@ -103,11 +105,9 @@ async def _answer_foreign(runtime: Runtime, command: CommentCommand) -> None:
     """
     if command.queue is None or not _is_allowed_source(command):
         return
-    once = replace(command.record, source_id=f"foreign-{command.pull.number}")
-    known = await runtime.store.read(
-        answered_commands.answered_among, once.repository_id, once.source, [once.source_id]
-    )
-    if known or _flood_refusal(runtime, command) is not None:
+    once = NoticeKey(command.queue.id, command.pull.number, Surface.FOREIGN)
+    known = await runtime.store.read(stored_notices.find, once)
+    if known is not None or _flood_refusal(runtime, command) is not None:
         return
     answer = await comment_commands.carry_out(runtime, command)
     reply = Reply(command.pull.number, "foreign", answer.text or "")
@@ -116,8 +116,8 @@ async def _answer_foreign(runtime: Runtime, command: CommentCommand) -> None:
     item = OutboxItem(Lane.NOTICE, key, "reply", reply, next_at=now)
 
     def store_answer(session: Tx) -> None:
-        if answered_commands.record(session, once, now):
-            outbox.append(session, command.repository.id, queue_id, 0, [item])
+        stored_notices.record(session, once, PostedNotice(command.asked.source_id, ""))
+        outbox.append(session, command.repository.id, queue_id, 0, [item])
 
     await runtime.store.run(store_answer)
     outbox.wake(runtime.wakeups, (Lane.NOTICE,))

@@ -13,7 +13,8 @@ from service.mergequeue.store.tables_queues import NoticeRow
 class Surface(StrEnum):
     """The places of our notices.
 
-    COMMAND is the comment that submitted an entry, FINAL_COMMENT the one that says why it left.
+    COMMAND is the comment that submitted an entry, FINAL_COMMENT the one that says why it left,
+    FOREIGN the answer to commands of another queue.
     QUEUE_LABEL is the newest change of the queue's label that was read, with the label as digest,
     empty once it was removed.
     """
@@ -24,6 +25,7 @@ class Surface(StrEnum):
     QUEUE_LABEL = "queue_label"
     COMMAND = "command"
     FINAL_COMMENT = "farewell"
+    FOREIGN = "foreign"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ notices = NoticeRow.__table__
 EDITED = "edited"
 """Instead of a digest: a person or a landing changed it, so it is written again in any case."""
 
-OF_PULL_REQUEST = frozenset({Surface.COMMENT, Surface.LABEL, Surface.QUEUE_LABEL})
+OF_PULL_REQUEST = frozenset({Surface.COMMENT, Surface.LABEL, Surface.QUEUE_LABEL, Surface.FOREIGN})
 """The notices that a pull request has once in a queue, whichever submission they are about."""
 
 KEY = ("queue_id", "pr", "surface", "entry")
