@@ -6,6 +6,7 @@ limits notices thin out (docs/design/limits.md 8). Texts: `wording`.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.operations.views import PullRequestView
 from service.mergequeue.store import answered_commands, journal, landings, runs
 from service.mergequeue.store import notices as stored
+from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store.notices import NoticeKey, PostedNotice, Surface
 from service.mergequeue.wording import failed_tests, notices, situation
 from service.mergequeue.wording.situation import Landed, PullRequestText
@@ -298,16 +300,10 @@ async def _farewell(
 
 
 async def _remove_queue_label(runtime: Runtime, queue: QueueRef, number: int) -> None:
-    """Remove the label of a submission that is over, unless a person removed it.
-
-    The label is read before the queue: one that was put back meanwhile belongs to a submission that
-    is in the queue then.
-    """
+    """Remove the label of a submission that is over, unless a person removed it."""
     key = NoticeKey(queue.id, number, Surface.QUEUE_LABEL, "")
-    seen = await runtime.store.read(stored.find, key)
-    if seen is None or not seen.digest:
-        return
-    if number in (await turn.last_value(runtime, queue.id)).entries:
+    seen = await runtime.store.read(_label_of_ended, runtime, key)
+    if seen is None:
         return
     removal = LabelRemoval(number, seen.digest, seen.provider_id)
     await _remove_label(runtime, queue.repository_id, queue.repo, removal)
@@ -317,6 +313,20 @@ async def _remove_queue_label(runtime: Runtime, queue: QueueRef, number: int) ->
             note_queue_label(session, queue.id, number, seen.provider_id, "")
 
     await runtime.store.run(note_removal)
+
+
+def _label_of_ended(session: Tx, runtime: Runtime, key: NoticeKey) -> PostedNotice | None:
+    """Return the label of a submission that is over.
+
+    One snapshot of label and queue: a label that was put back came into it with its submission.
+    """
+    seen = stored.find(session, key)
+    if seen is None or not seen.digest:
+        return None
+    with suppress(turn.QueueGone):
+        if key.pr in turn.newest(session, runtime, key.queue_id)[1].entries:
+            return None
+    return seen
 
 
 async def _remove_label(
@@ -338,19 +348,20 @@ async def _remove_label(
             raise OutcomeUnknown("The provider does not show yet that a label was removed.")
         change = shown
     is_taken = change is not None and change.id != removal.change and change.undone
-    if change is not None and is_taken and await _counts(runtime, repository_id, removal, change):
+    if change is None or not is_taken:
+        return
+    if await runtime.store.read(_counts, repository_id, removal.number, change):
         await provider.say(repo, LabelReturn(removal.number, removal.label))
 
 
-async def _counts(
-    runtime: Runtime, repository_id: int, removal: LabelRemoval, change: LabelChange
-) -> bool:
-    """Return whether a label is that of a submission in a queue, or a command to be answered."""
-    if await turn.queues_with(runtime, repository_id, removal.number):
-        return True
+def _counts(session: Tx, repository_id: int, number: int, change: LabelChange) -> bool:
+    """Return whether a label is that of a submission, or a command that was not answered."""
+    for queue in stored_queues.queues_of(session, repository_id):
+        seen = stored.find(session, NoticeKey(queue.id, number, Surface.QUEUE_LABEL))
+        if seen is not None and seen.provider_id == change.id:
+            return bool(seen.digest)
     source, ids = AskSource.LABEL.value, [change.id]
-    answered = answered_commands.answered_among
-    return not await runtime.store.read(answered, repository_id, source, ids)
+    return not answered_commands.answered_among(session, repository_id, source, ids)
 
 
 async def _settle(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> None:
