@@ -187,10 +187,11 @@ async def _label(client: RepositoryClient, notice: StateLabel) -> str | None:
 
 
 async def _add_label(client: RepositoryClient, number: int, label: str) -> bool:
-    """Add a label; return False where GitHub refuses it, on which nothing else depends."""
+    """Add a label; return False where GitHub refuses it."""
     try:
         await client.send("POST", f"/issues/{number}/labels", {"labels": [label]})
     except NotPermitted as lost:
+        # GitHub refuses the label; nothing else depends on it.
         log.warning("label_dropped", repo=client.repo.slug, why=lost.message)
         return False
     return True
@@ -202,6 +203,7 @@ async def _remove_label(client: RepositoryClient, number: int, label: str) -> bo
         tail = f"/issues/{number}/labels/{quote(label, safe='')}"
         await client.send("DELETE", tail, expects=(404,))
     except NotPermitted as lost:
+        # GitHub refuses the label; nothing else depends on it.
         log.warning("label_dropped", repo=client.repo.slug, why=lost.message)
         return False
     return True

@@ -128,6 +128,11 @@ class _Connection(web.RequestHandler):
         return super().finish_response(request, resp, start_time)
 
 
+def has_left(request: web.BaseRequest) -> bool:
+    """Return whether the client has ended the connection of a request."""
+    return request.transport is None or request.transport.is_closing()
+
+
 class ConnectionCounts:
     """Connections by address. This machine and trusted proxies hold those of many clients."""
 

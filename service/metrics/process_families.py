@@ -9,6 +9,7 @@ See docs/reference/metrics.md.
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import (
@@ -86,7 +87,7 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...], str]] = {
     "headgate_notices_left_out_total": (
         "counter",
         ("surface",),
-        "Texts left to the next state near the provider's limits: comment, check, reaction.",
+        "Texts left to the next state near the provider's limits: comment, check, label, reaction.",
     ),
     "headgate_stalled": (
         "gauge",
@@ -111,7 +112,11 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...], str]] = {
     ),
     "headgate_turn_duration_seconds": ("histogram", (), "Time of a turn, its commit included."),
     "headgate_invariant_breaches_total": ("counter", (), "Turns undone by a broken invariant."),
-    "headgate_api_requests_total": ("counter", ("endpoint", "status"), "Requests answered."),
+    "headgate_api_requests_total": (
+        "counter",
+        ("endpoint", "status"),
+        "Requests answered by status; none where they were broken off.",
+    ),
     "headgate_api_request_duration_seconds": (
         "histogram",
         ("endpoint",),
@@ -119,6 +124,38 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...], str]] = {
     ),
 }
 """Name → type, labels, HELP. Telling another name raises KeyError."""
+
+_CREDENTIALS = ("app", "installation", "webhook_signature")
+_CALLS = ("read", "free_read", "query", "write", "content", "push")
+_SURFACES = ("comment", "check", "label", "reaction")
+_EFFECTS = (
+    *("build", "change_base", "check_file", "collect", "delete_head", "evidence", "label", "land"),
+    *("reaction", "reply", "rerun", "retire", "tell", "ticket"),
+)
+_NOT_BY_GIT = (
+    *("setting", "no_git", "too_big", "signatures_required", "repository_unreadable"),
+    *("mirror_not_ready", "mirror_failed", "mirror_busy", "disk_full", "failed_before"),
+    *("disagreements", "fetch_failed", "merge_failed", "push_refused", "push_rule", "push_hook"),
+    *("push_denied", "push_busy", "push_workflows", "head_missing", "conflict"),
+)
+
+ZEROS: dict[str, tuple[Labels, ...]] = {
+    "headgate_deliveries_received_total": (("unknown", "refused"),),
+    "headgate_provider_requests_total": (("none",),),
+    "headgate_provider_calls_total": tuple((kind,) for kind in _CALLS),
+    "headgate_test_branches_built_total": (
+        ("git", "default"),
+        *(("rest", reason) for reason in _NOT_BY_GIT),
+    ),
+    "headgate_credentials_rejected_total": tuple((kind,) for kind in _CREDENTIALS),
+    "headgate_actions_total": tuple(product(_EFFECTS, ("done", "retried", "unknown", "failed"))),
+    "headgate_notices_left_out_total": tuple((surface,) for surface in _SURFACES),
+    "headgate_notifications_total": (("delivered",), ("retried",), ("failed",)),
+}
+"""Counter → its series that a process shows from its start on, so that the first event is a growth.
+
+Events, paths and HTTP statuses are open sets: their series begin with what happens.
+"""
 
 
 @dataclass(slots=True)
@@ -137,7 +174,8 @@ class ProcessMeter:
             if kind == "histogram":
                 self._times[name] = {} if labels else {(): _nothing()}
             else:
-                self._values[name] = {(): 0.0} if kind == "counter" and not labels else {}
+                zeros = ZEROS.get(name, () if labels or kind != "counter" else ((),))
+                self._values[name] = dict.fromkeys(zeros, 0.0)
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         self._registry.register(self)

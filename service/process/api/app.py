@@ -134,6 +134,10 @@ def measured(runtime: Runtime, endpoint: str, handler: Handler) -> Handler:
         except asyncio.CancelledError:
             status = BROKEN_OFF
             raise
+        except ConnectionError:
+            if connections.has_left(request):
+                status = BROKEN_OFF
+            raise
         finally:
             meter.count("headgate_api_requests_total", endpoint, status)
             took_s = clock.monotonic_s() - began_s - waiting.waited_for_change_s()
