@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from ctypes import c_int
+from ctypes import c_bool, c_int
 from dataclasses import dataclass
 from itertools import groupby
 from multiprocessing import connection, forkserver
@@ -117,6 +117,7 @@ class Run:
         self.count = count
         self.ours: list[Connection] = []
         self.hands = hands_of(session.items, count)
+        self.over = FORKS.RawValue(c_bool, False)
         # A pipe is a queue that several processes can read: each number goes to one of them.
         self.taking, giving = os.pipe()
         for place in range(len(self.hands)):
@@ -167,7 +168,7 @@ class Run:
         share_forkserver()
         part_output(config)
         config.pluginmanager.register(Reporter(config, outgoing), "workers-reporter")
-        work(self.session, self._next, place)
+        work(self.session, self._next, place, lambda: self.over.value)
 
     def _next(self) -> range:
         """Take the next hand; an empty one is the end."""
@@ -196,6 +197,7 @@ class Run:
 
     def _take_back(self) -> None:
         """Take all hands that are left, so that workers end."""
+        self.over.value = True
         while self._next():
             pass
 
@@ -210,8 +212,13 @@ def prepare(session: pytest.Session) -> None:
     sys.stderr.flush()
 
 
-def work(session: pytest.Session, take: Callable[[], range], running: c_int) -> None:
-    """Play hands in a worker until there are none; `running` shows where it is."""
+def work(
+    session: pytest.Session, take: Callable[[], range], running: c_int, is_over: Callable[[], bool]
+) -> None:
+    """Play hands in a worker until there are none; `running` shows where it is.
+
+    `-x` and `--maxfail` end it within a hand: by failures of its own, or once the run is over.
+    """
     hand = take()
     while hand:
         later = range(0)
@@ -225,6 +232,10 @@ def work(session: pytest.Session, take: Callable[[], range], running: c_int) -> 
                 item=session.items[place], nextitem=next_item
             )
             running.value = -1
+            if is_over() or session.shouldfail or session.shouldstop:
+                session._setupstate.teardown_exact(None)
+                later = range(0)
+                break
         hand = later
     gc.collect()
     collect_unraisable(session.config)

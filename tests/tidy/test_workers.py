@@ -31,6 +31,21 @@ def test_fails():
 DIES = "import os\n\ndef test_dies():\n    os._exit({code})\n"
 
 
+STOPS = """import pathlib
+import pytest
+
+@pytest.fixture(scope="module", autouse=True)
+def made():
+    yield
+    pathlib.Path("undone").touch()
+
+@pytest.mark.parametrize("number", range(60))
+def test_it(number):
+    pathlib.Path(f"played-{number}").touch()
+    assert number != 1
+"""
+
+
 def item(file: str, *marks: str) -> Any:
     marked = dict.fromkeys(marks, True)
     return SimpleNamespace(path=Path(file), get_closest_marker=marked.get)
@@ -42,10 +57,10 @@ def run(pytester, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
-    def play(text: str):
+    def play(text: str, *more: str):
         pytester.makepyfile(test_it=text)
         options = ("-p", "no:cacheprovider", "-p", "tests.harness.workers", "-n", "2")
-        return pytester.runpytest_subprocess(*options)
+        return pytester.runpytest_subprocess(*options, *more)
 
     return play
 
@@ -54,6 +69,14 @@ def test_each_test_is_played_once_and_output_is_its_own(run):
     result = run(PLAYED)
     result.assert_outcomes(passed=60, failed=1)
     result.stdout.fnmatch_lines(["*Captured stdout call*", "what it said"])
+
+
+@pytest.mark.parametrize("option", ["-x", "--maxfail=1"])
+def test_the_first_failure_ends_the_run_if_that_is_asked_for(run, pytester, option):
+    result = run(STOPS, option, "-n", "1")
+    result.assert_outcomes(passed=1, failed=1)
+    assert {path.name for path in pytester.path.glob("played-*")} == {"played-0", "played-1"}
+    assert (pytester.path / "undone").exists()
 
 
 @pytest.mark.parametrize("code", [0, 3])
