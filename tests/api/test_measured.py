@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -75,7 +76,8 @@ async def test_a_connection_of_ours_that_breaks_is_an_error_of_ours(
 
     told = measured(replace(runtime, telemetry=meter), "/v1/x", handler)
     request = make_mocked_request("GET", "/v1/x")
-    request.transport.is_closing.return_value = False
+    transport: Any = request.transport
+    transport.is_closing.return_value = False
     with pytest.raises(ConnectionError):
         await told(request)
     assert f'{SERIES}{{endpoint="/v1/x",status="500"}} 1.0' in meter.text().decode()

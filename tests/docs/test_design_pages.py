@@ -1,11 +1,15 @@
 """The pages of docs/design: short, numbered, complete; and what cites them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
+from service.mergequeue.engine.config import QueueConfig
+from service.settings import definitions
+from service.testhealth.reports.results import Format
+from service.testhealth.settings import TestSettings
 from tests.tidy import tree
 
 DESIGN = tree.ROOT / "docs/design"
@@ -104,3 +108,47 @@ def test_a_citation_that_leads_nowhere_is_found():
     text += "# docs/reference/none.md"
     found = ["x.py: landing.md 99", "x.py: gone.md", "x.py: docs/reference/none.md"]
     assert missing_from([("x.py", text)]) == found
+
+
+def camel_of(name: str) -> str:
+    """A field's name in the API of queues."""
+    first, *others = name.split("_")
+    return first + "".join(map(str.title, others))
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [(QueueConfig, camel_of), (TestSettings, str)],
+    ids=["queue", "tests"],
+)
+def test_the_rule_of_every_setting_is_in_the_design(
+    settings: type[QueueConfig | TestSettings], named: Callable[[str], str]
+) -> None:
+    """By its name in code style; one that has no effect has no rule."""
+    pages = "\n".join(page.read_text("utf-8") for page in RULES)
+    described = definitions(settings).items()
+    rules = [name for name, each in described if not each.meaning.startswith("no effect")]
+    assert [name for name in rules if not re.search(rf"`{named(name)}\b", pages)] == []
+
+
+FORMAT_NAMES = {
+    Format.JUNIT: "JUnit",
+    Format.GO_JSON: "Go",
+    Format.CTRF: "CTRF",
+    Format.TRX: "TRX",
+    Format.NUNIT: "NUnit",
+    Format.XUNIT: "xUnit.net",
+}
+
+
+def test_every_report_format_is_in_the_design_with_its_bounds() -> None:
+    """In the sentence of reports.md 6, and in one row of the parsers of security.md 8."""
+    assert set(FORMAT_NAMES) == set(Format)
+    reports = (DESIGN / "reports.md").read_text("utf-8")
+    _, _, others = reports.partition("## 6. Other formats\n")
+    sentence, _, _ = others.partition(" are recognized by content")
+    rest = {name for form, name in FORMAT_NAMES.items() if form is not Format.JUNIT}
+    assert [name for name in sorted(rest) if name not in sentence] == []
+    parsers = (DESIGN / "security.md").read_text("utf-8")
+    rows = re.findall(r"^\| test reports: ([^|]+) \|", parsers, re.MULTILINE)
+    assert sorted(", ".join(rows).split(", ")) == sorted(FORMAT_NAMES.values())
