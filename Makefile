@@ -112,7 +112,7 @@ LOCK = $(SUPPLY)/bin/uv pip compile --quiet --universal --python-version 3.11 --
   --generate-hashes --no-header --no-annotate --upgrade
 
 requirements: $(SUPPLY)/.stamp ## write requirements/ anew: the newest versions that fit together, with hashes
-	$(LOCK) pyproject.toml --extra dev -o requirements/dev.txt
-	$(LOCK) pyproject.toml --group build -c requirements/dev.txt -o requirements/run.txt
+	$(LOCK) pyproject.toml --extra dev --extra tracing -o requirements/dev.txt
+	$(LOCK) pyproject.toml --extra tracing --group build -c requirements/dev.txt -o requirements/run.txt
 	$(LOCK) --group supply -o requirements/supply.txt
 	$(LOCK) --group deploy -o requirements/deploy.txt
