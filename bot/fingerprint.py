@@ -24,6 +24,7 @@ OWN = frozenset(
         "log_level",
         "mirrors_max_gb",
         "port",
+        "traces_url",
         "trusted_proxies",
         "workers",
         # An App may have several keys, and GitHub takes each of them.

@@ -215,6 +215,7 @@ class Settings(BaseSettings):
     trusted_proxies: Networks = ()
     dashboard_auth: Annotated[DashboardAuth, BeforeValidator(_parse_dashboard_auth)] | None = None
     admins: Admins = frozenset()
+    traces_url: Annotated[str, AfterValidator(parse_root_url)] | None = None
     security_contact: Annotated[str, AfterValidator(forms.parse_contact)] | None = None
     webhook_ports: Ports = frozenset()
     webhook_allow_networks: Networks = ()

@@ -22,7 +22,7 @@ import structlog
 from aiohttp import web
 from pydantic import SecretStr
 
-from bot import fingerprint, listening, starting
+from bot import fingerprint, listening, starting, tracing
 from bot.github import oidc, webhook
 from bot.github import options as github_options
 from bot.github.client import GitHubClient, RepositoryClient
@@ -162,6 +162,10 @@ async def open_runtime(
         audience = settings.oidc_audience or settings.public_url
         other_ci = audience and OtherCiTokens(audience, world.clock, sender.fetched)
         made = _assembled(settings, world, parts)
+        traces = await stack.enter_async_context(
+            tracing.opened(settings.traces_url, made.instance, world.proxies, world.clock.now)
+        )
+        made = replace(made, traces=traces)
         yield replace(made, sign_in=signing_in, parsers=parsers, other_ci=other_ci or None)
 
 

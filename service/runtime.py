@@ -24,6 +24,7 @@ from service.provider.errors import ProviderError
 from service.provider.port import Provider
 from service.provider.signals import Delivery, Signal
 from service.telemetry import SILENT, Meter
+from service.tracing import OFF, Traces
 from service.vocabulary import Actor, Network
 
 
@@ -287,6 +288,7 @@ class Runtime:
     options: Options
     instance: str = "alone"
     telemetry: Meter = SILENT
+    traces: Traces = OFF
     job_tokens: JobTokens | None = None
     other_ci: OtherCiTokens | None = None
     sign_in: SignIn | None = None

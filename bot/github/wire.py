@@ -8,13 +8,16 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 import aiohttp
 from gidgethub import sansio
 
 from bot.github.options import GitHubOptions
 from bot.github.reading import Fields, Unreadable
+from service import tracing
 from service.telemetry import SILENT, Meter
+from service.tracing import Side
 
 TOTAL_S = 15.0
 CONNECT_S = 5.0
@@ -130,6 +133,16 @@ class Wire:
 
     async def _counted(self, exchange: Exchange) -> Answer:
         """Send one request and count it by the status of its answer."""
+        if not tracing.is_under_way():
+            return await self._answered(exchange)
+        path = urlsplit(exchange.url).path
+        fields = {"http.request.method": exchange.method, "url.path": path}
+        with tracing.inside(f"{exchange.method} provider", fields, Side.OUTGOING):
+            answer = await self._answered(exchange)
+            tracing.note(**{"http.response.status_code": answer.status})
+        return answer
+
+    async def _answered(self, exchange: Exchange) -> Answer:
         try:
             answer = await self._sent(exchange)
         except Broken:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from service import time_limits
+from service import time_limits, tracing
 from service.database import inbox
 from service.database.claims import ClaimedRows
 from service.database.database import Tx
@@ -17,6 +17,7 @@ from service.process import signals
 from service.provider.errors import ProviderError, Unavailable
 from service.provider.signals import Delivery
 from service.runtime import Runtime
+from service.tracing import Side
 
 ATTEMPTS_MAX = 5
 """Then a delivery is parked (docs/design/transactions.md 7)."""
@@ -86,6 +87,16 @@ async def take_up(runtime: Runtime, row: ClaimedDelivery) -> None:
     is away a young delivery waits without being counted: nothing that was said is lost.
     """
     delivery = row.delivery
+    name = f"webhook {delivery.event}"
+    fields = {
+        "headgate.delivery.id": delivery.id,
+        "headgate.delivery.action": delivery.action or "",
+    }
+    with runtime.traces.work(name, fields, Side.INCOMING, delivery.received_at):
+        await _take_up(runtime, row, delivery)
+
+
+async def _take_up(runtime: Runtime, row: ClaimedDelivery, delivery: Delivery) -> None:
     translator = runtime.translators.get(delivery.host)
     if translator is None:
         await runtime.store.run(inbox.settle, row.id, "ignored: unknown host")
@@ -96,10 +107,12 @@ async def take_up(runtime: Runtime, row: ClaimedDelivery) -> None:
         for signal in found:
             await signals.receive(runtime, signal, delivery.received_at)
     except Unavailable as away:
+        tracing.failed(away)
         is_young = runtime.clock.now() - delivery.received_at < WAITS_FOR
         attempts = 0 if is_young else row.attempts
         await _again(runtime, row, _Again(max(away.retry_at, _later(runtime, row)), attempts), away)
     except ProviderError as trouble:
+        tracing.failed(trouble)
         await _again(runtime, row, _Again(_later(runtime, row), row.attempts), trouble)
     except QueueGone as gone:
         # What it is about is looked for again: the branch may have another queue by now.

@@ -13,6 +13,7 @@ from typing import assert_never
 
 import structlog
 
+from service import tracing
 from service.database import outbox
 from service.database.claims import ClaimedRows
 from service.database.database import Tx
@@ -71,6 +72,7 @@ from service.provider.values import (
     Reply,
 )
 from service.runtime import Runtime
+from service.tracing import Fields
 from service.testhealth.detector.ticketing import KeepTicket
 from service.testhealth.operations import collected, ticket_issues
 from service.testhealth.reports.collecting import CollectReports
@@ -125,10 +127,29 @@ async def carry_out(runtime: Runtime, row: ClaimedEffect) -> None:
     row could not be settled: see `interrupted`.
     """
     log.debug("effect", kind=row.kind, key=row.key, attempt=row.attempts)
+    fields: Fields = {"headgate.effect.key": row.key, "headgate.effect.attempt": row.attempts + 1}
+    with runtime.traces.work(f"effect {row.kind}", fields):
+        tracing.about(*_submissions_of(row.effect))
+        await _carry_out(runtime, row)
+
+
+def _submissions_of(effect: object) -> tuple[str, ...]:
+    """Return the submissions that an effect names; its turns name those of its run."""
+    match effect:
+        case Tell():
+            return (effect.entry,)
+        case Land():
+            return tuple(step.entry for step in effect.steps)
+        case _:
+            return ()
+
+
+async def _carry_out(runtime: Runtime, row: ClaimedEffect) -> None:
     try:
         with suppress(QueueGone):
             await perform(runtime, row)
     except ProviderError as trouble:
+        tracing.failed(trouble)
         report = log.info if isinstance(trouble, Throttled) else log.warning
         report("effect_failed", kind=row.kind, key=row.key, why=trouble.message)
         await _explain_trouble(runtime, row, trouble)

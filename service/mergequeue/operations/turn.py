@@ -34,7 +34,7 @@ from service.mergequeue.engine.outputs import (
     Tell,
 )
 from service.mergequeue.engine.reasons import HoldReason
-from service.mergequeue.operations import announcements, counting
+from service.mergequeue.operations import announcements, counting, turn_traces
 from service.mergequeue.operations.announcements import TurnResult
 from service.mergequeue.store import journal, landings, queues
 from service.mergequeue.store.cache import QueueCache, newest_known
@@ -177,6 +177,17 @@ def topic_of(queue_id: int) -> str:
 
 
 async def _committed(runtime: Runtime, request: "_TurnRequest") -> tuple[Step, ...]:
+    if not runtime.traces.are_on:
+        return (await _taken(runtime, request)).steps
+    inputs = ", ".join(dict.fromkeys(type(one).__name__ for one in request.inputs))
+    with runtime.traces.work("turn", {"headgate.turn.inputs": inputs}):
+        turned = await _taken(runtime, request)
+        if turned.ref is not None:
+            turn_traces.record(runtime, turned.ref, turned.before, turned.steps)
+    return turned.steps
+
+
+async def _taken(runtime: Runtime, request: "_TurnRequest") -> "_Turned":
     began_s = runtime.clock.monotonic_s()
     turned = await runtime.store.run_kind("turn", _turn, runtime, request)
     took_s = runtime.clock.monotonic_s() - began_s
@@ -188,7 +199,7 @@ async def _committed(runtime: Runtime, request: "_TurnRequest") -> tuple[Step, .
         if turned.has_messages:
             runtime.wakeups.wake(notifications.TOPIC)
     outbox.wake(runtime.wakeups, turned.lanes)
-    return turned.steps
+    return turned
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +209,9 @@ class _Turned:
     `lanes` are those for which effects were stored.
     """
 
+    before: MergeQueue
     steps: tuple[Step, ...]
+    ref: QueueRef | None = None
     saved: MergeQueue | None = None
     has_messages: bool = False
     lanes: frozenset[Lane] = frozenset()
@@ -220,9 +233,9 @@ def _turn(session: Tx, runtime: Runtime, request: _TurnRequest) -> _Turned:
     if request.along.whole and any(step.refusal is not None for step in steps):
         if request.along.audit is not None:
             audit.append(session, _decided(request.along.audit, steps))
-        return _Turned(tuple(steps))
+        return _Turned(before, tuple(steps))
     whole = _joined(steps)
-    saved, has_messages = None, False
+    ref, saved, has_messages = None, None, False
     if current is not before or whole.events or whole.actions or _is_clock(request):
         saved = queues.save(session, before, whole, head.epoch)
         ref = queues.ref_by_id(session, request.queue_id)
@@ -235,7 +248,7 @@ def _turn(session: Tx, runtime: Runtime, request: _TurnRequest) -> _Turned:
         audit.append(session, _decided(request.along.audit, steps))
     lanes = {LANES[type(action)] for action in whole.actions}
     lanes.update(_keep_along(session, request.along, steps))
-    return _Turned(tuple(steps), saved, has_messages, frozenset(lanes))
+    return _Turned(before, tuple(steps), ref, saved, has_messages, frozenset(lanes))
 
 
 def _steps(queue: MergeQueue, request: _TurnRequest) -> list[Step]:

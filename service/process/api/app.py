@@ -18,7 +18,7 @@ import structlog
 from aiohttp import ETag, web
 from aiohttp.http_exceptions import LineTooLong
 
-from service import time_limits
+from service import time_limits, tracing
 from service.accounts import jobs, repeats
 from service.accounts.api import auth, signing_keys
 from service.accounts.api.admission import AccessRequest, Admission
@@ -49,6 +49,7 @@ from service.limits import EventLimit
 from service.process.api import routes
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
+from service.tracing import Side
 
 # A larger body is parsed on a thread: 64 KiB of objects take up to 10 ms.
 THREAD_BYTES = 65_536
@@ -129,8 +130,10 @@ def measured(runtime: Runtime, endpoint: str, handler: Handler) -> Handler:
         # What a handler lets out is answered by `Door.broken`.
         status = "500"
         try:
-            answer = await handler(request)
-            status = str(answer.status)
+            with runtime.traces.work(f"{request.method} {endpoint}", {}, Side.INCOMING):
+                answer = await handler(request)
+                status = str(answer.status)
+                tracing.note(**{"http.response.status_code": answer.status})
         except asyncio.CancelledError:
             status = BROKEN_OFF
             raise

@@ -1,0 +1,108 @@
+"""Spans to a collector, by OTLP over HTTP.
+
+OpenTelemetry's library queues them, sends them from a thread of its own, and drops what a
+collector does not take. Its packages are the extra `tracing`.
+"""
+
+import os
+import ssl
+from datetime import datetime
+
+import requests
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider, sampling
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.id_generator import IdGenerator
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+)
+
+from bot.program import VERSION
+from service.tracing import Side, Span
+
+PATH = "/v1/traces"
+QUEUE_MAX = 8_192
+"""Spans that wait; of further ones the oldest are dropped."""
+SEND_WITHIN_S = 5.0
+
+_KINDS = {
+    Side.OWN: SpanKind.INTERNAL,
+    Side.INCOMING: SpanKind.SERVER,
+    Side.OUTGOING: SpanKind.CLIENT,
+}
+
+
+class _Ids(IdGenerator):
+    """Gives the next span the ids that it has."""
+
+    trace = 0
+    span = 0
+
+    def generate_trace_id(self) -> int:
+        return self.trace
+
+    def generate_span_id(self) -> int:
+        return self.span
+
+
+class Sender:
+    """Sends the spans that it is told to the collector at `url`; implements `tracing.Recorder`."""
+
+    def __init__(self, url: str, instance: str, proxy: str | None) -> None:
+        session = requests.Session()
+        session.trust_env = False  # which proxy leads there is decided by our own rule
+        session.proxies = {} if proxy is None else {"http": proxy, "https": proxy}
+        exporter = OTLPSpanExporter(
+            f"{url}{PATH}", _authorities(), timeout=SEND_WITHIN_S, session=session
+        )
+        resource = {
+            "service.name": "headgate",
+            "service.version": VERSION,
+            "service.instance.id": instance,
+        }
+        self._ids = _Ids()
+        self._provider = TracerProvider(
+            sampling.ALWAYS_ON,
+            Resource.create(resource),
+            shutdown_on_exit=False,
+            id_generator=self._ids,
+        )
+        self._provider.add_span_processor(BatchSpanProcessor(exporter, QUEUE_MAX))
+        self._tracer = self._provider.get_tracer("headgate", VERSION)
+
+    def record(self, span: Span) -> None:
+        """Queue a span."""
+        self._ids.trace, self._ids.span = span.trace, span.id
+        within = Context()
+        if span.parent:
+            of = SpanContext(span.trace, span.parent, True, TraceFlags(TraceFlags.SAMPLED))
+            within = trace.set_span_in_context(NonRecordingSpan(of), within)
+        fields = {**span.fields, "error.type": span.error} if span.error else span.fields
+        began = _nanoseconds(span.began)
+        made = self._tracer.start_span(
+            span.name, within, _KINDS[span.side], fields, start_time=began
+        )
+        if span.error:
+            made.set_status(Status(StatusCode.ERROR))
+        made.end(_nanoseconds(span.ended))
+
+    def close(self) -> None:
+        """Send what waits, and end."""
+        self._provider.shutdown()
+
+
+def _authorities() -> str | None:
+    """Return the file of the certification authorities that our other connections trust."""
+    return os.environ.get("SSL_CERT_FILE") or ssl.get_default_verify_paths().cafile
+
+
+def _nanoseconds(at: datetime) -> int:
+    return int(at.timestamp() * 1_000_000) * 1_000
