@@ -4,17 +4,20 @@ OpenTelemetry's library queues them, sends them from a thread of its own, and dr
 collector does not take. Its packages are the extra `tracing`.
 """
 
+import logging
 import os
 import ssl
+from collections.abc import Sequence
 from datetime import datetime
 
 import requests
+import structlog
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider, sampling
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider, sampling
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.trace import (
     NonRecordingSpan,
@@ -27,6 +30,8 @@ from opentelemetry.trace import (
 
 from bot.program import VERSION
 from service.tracing import Side, Span
+
+log = structlog.get_logger()
 
 PATH = "/v1/traces"
 QUEUE_MAX = 8_192
@@ -53,6 +58,23 @@ class _Ids(IdGenerator):
         return self.span
 
 
+class _Exporter(OTLPSpanExporter):
+    """Says once that the collector takes no spans, and once that it does again."""
+
+    is_taking = True
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        result = super().export(spans)
+        was_taking, self.is_taking = self.is_taking, result is SpanExportResult.SUCCESS
+        if was_taking and not self.is_taking:
+            # The collector of traces does not take spans; they are dropped until it does.
+            log.warning("traces_dropped", spans=len(spans))
+        elif self.is_taking and not was_taking:
+            # The collector of traces takes spans again.
+            log.info("traces_sent_again", spans=len(spans))
+        return result
+
+
 class Sender:
     """Sends the spans that it is told to the collector at `url`; implements `tracing.Recorder`."""
 
@@ -60,9 +82,10 @@ class Sender:
         session = requests.Session()
         session.trust_env = False  # which proxy leads there is decided by our own rule
         session.proxies = {} if proxy is None else {"http": proxy, "https": proxy}
-        exporter = OTLPSpanExporter(
+        self._exporter = _Exporter(
             f"{url}{PATH}", _authorities(), timeout=SEND_WITHIN_S, session=session
         )
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # one line of ours is enough
         resource = {
             "service.name": "headgate",
             "service.version": VERSION,
@@ -75,7 +98,7 @@ class Sender:
             shutdown_on_exit=False,
             id_generator=self._ids,
         )
-        self._provider.add_span_processor(BatchSpanProcessor(exporter, QUEUE_MAX))
+        self._provider.add_span_processor(BatchSpanProcessor(self._exporter, QUEUE_MAX))
         self._tracer = self._provider.get_tracer("headgate", VERSION)
 
     def record(self, span: Span) -> None:
@@ -98,10 +121,16 @@ class Sender:
         """Send what waits, and end."""
         self._provider.shutdown()
 
+    def give_up(self) -> None:
+        """Send nothing more."""
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]
+
 
 def _authorities() -> str | None:
-    """Return the file of the certification authorities that our other connections trust."""
-    return os.environ.get("SSL_CERT_FILE") or ssl.get_default_verify_paths().cafile
+    """Return the certification authorities that our other connections trust: a file or a folder."""
+    given = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
+    usual = ssl.get_default_verify_paths()
+    return given or usual.cafile or usual.capath
 
 
 def _nanoseconds(at: datetime) -> int:

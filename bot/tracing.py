@@ -40,3 +40,4 @@ async def opened(
         ending = threading.Thread(target=sender.close, daemon=True)
         ending.start()
         await asyncio.to_thread(ending.join, STOP_WITHIN_S)
+        sender.give_up()

@@ -72,10 +72,10 @@ from service.provider.values import (
     Reply,
 )
 from service.runtime import Runtime
-from service.tracing import Fields
 from service.testhealth.detector.ticketing import KeepTicket
 from service.testhealth.operations import collected, ticket_issues
 from service.testhealth.reports.collecting import CollectReports
+from service.tracing import Fields
 from service.vocabulary import SYSTEM, QueueRef
 
 ATTEMPTS_MAX = 12

@@ -6,9 +6,12 @@ from uuid import UUID
 
 import pytest
 
+from bot.sandbox.app import WEBHOOK_SECRET
 from tests.harness import gates
-from tests.harness.collector import Collector, Received, collecting
-from tests.harness.world import World, WorldOptions, living
+from tests.harness.collector import Collector, collecting
+from tests.harness.world import WorldOptions, living
+
+TITLE, WORDS = "A title that people wrote", "Words that people wrote"
 
 
 @pytest.fixture
@@ -17,26 +20,24 @@ async def collector() -> AsyncIterator[Collector]:
         yield found
 
 
-async def spans_of_a_landing(tmp_path: Path, collector: Collector) -> tuple[str, list[Received]]:
-    """The id of a submission that landed, and the spans of its trace."""
+async def landed(tmp_path: Path, collector: Collector) -> str:
+    """Land a pull request in a service that knows the collector; return its submission."""
     options = WorldOptions(ci=gates.CI, settings={"traces_url": collector.url})
     async with living(tmp_path, options) as world:
         await world.make_queue()
-        number = await world.open()
+        number = await world.open(title=TITLE)
         await world.settle()
-        await world.comment("/merge Tell nobody this word", on=number)
-        await world.comment("/merge", on=number)
+        await world.comment(f"/merge\n\n{WORDS}", on=number)
         await gates.ends(world, number)
         await world.settle()
         assert await world.merged() == [number]
-        entry = (await world.entry(number)).id
-    return entry, collector.of(UUID(entry).hex)
+        return (await world.entry(number)).id
 
 
 async def test_a_landing_is_one_trace_from_the_webhook_to_the_merge(
     tmp_path: Path, collector: Collector
 ) -> None:
-    _, spans = await spans_of_a_landing(tmp_path, collector)
+    spans = collector.of(UUID(await landed(tmp_path, collector)).hex)
     (root,) = [span for span in spans if not span.parent]
     assert (root.name, root.fields["headgate.state"]) == ("submission", "MERGED")
     assert {span.service for span in spans} == {"headgate"}
@@ -54,14 +55,43 @@ async def test_a_landing_is_one_trace_from_the_webhook_to_the_merge(
     assert {type(span.fields["http.response.status_code"]) for span in calls} == {int}
     assert not any(span.failed for span in spans)
     assert set(collector.paths) == {"/v1/traces"}
-    for s in sorted(spans, key=lambda s: s.began):
-        print(
-            "ZZ",
-            s.began // 10**6 % 10**7,
-            (s.ended - s.began) // 10**6,
-            s.id[:4],
-            s.parent[:4],
-            s.name,
-            dict(s.fields),
-        )
-    assert 0
+
+
+async def test_a_trace_has_no_texts_of_people_and_no_secrets(
+    tmp_path: Path, collector: Collector
+) -> None:
+    await landed(tmp_path, collector)
+    sent = b"".join(collector.bodies)
+    assert b"/check-runs" in sent
+    secrets = (TITLE, WORDS, "Bearer", "ghs_", WEBHOOK_SECRET, "PRIVATE KEY")
+    assert [each for each in secrets if each.encode() in sent] == []
+
+
+async def test_a_failure_is_the_error_of_its_trace(tmp_path: Path, collector: Collector) -> None:
+    options = WorldOptions(ci=gates.CI, settings={"traces_url": collector.url})
+    async with living(tmp_path, options) as world:
+        await world.make_queue()
+        number = await world.open()
+        await world.settle()
+        refused = {"status": 403, "message": "Resource not accessible by integration"}
+        await world.fault({"method": "POST", "path": "*/check-runs", "nth": 1}, "refuse", **refused)
+        await world.comment("/merge", on=number)
+        for _ in range(2):
+            await gates.fails(world, number)
+        await world.settle()
+        entry = (await world.entry(number)).id
+    spans = collector.of(UUID(entry).hex)
+    errors = {span.name: span.fields["error.type"] for span in spans if span.failed}
+    assert errors["submission"] == "required_status_failed"
+    assert errors["effect tell"] == "NotPermitted"
+    assert "test run" in errors
+
+
+@pytest.mark.parametrize("status", [503, 400, None])
+async def test_a_collector_that_takes_nothing_stops_no_landing_and_no_end(
+    tmp_path: Path, collector: Collector, status: int | None
+) -> None:
+    collector.status = status
+    await landed(tmp_path, collector)
+    assert collector.bodies
+    assert collector.spans == []

@@ -1,6 +1,7 @@
 """A collector of traces: it receives spans by OTLP over HTTP, as those of others do."""
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -9,7 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 
@@ -47,6 +48,8 @@ class Collector:
         body = await request.read()
         self.bodies.append(body)
         self.paths.append(request.path)
+        if self.status is None:
+            await asyncio.Event().wait()
         if self.status != 200:
             return web.Response(status=self.status or 503)
         sent = ExportTraceServiceRequest.FromString(body)
@@ -70,7 +73,7 @@ class Collector:
         return web.Response(body=answer, content_type="application/x-protobuf")
 
 
-def _fields(pairs) -> dict[str, str | int]:
+def _fields(pairs: Iterable[KeyValue]) -> dict[str, str | int]:
     return {pair.key: _value(pair.value) for pair in pairs}
 
 
@@ -83,7 +86,7 @@ async def collecting() -> AsyncIterator[Collector]:
     """A collector on this machine."""
     collector, app = Collector(), web.Application()
     app.router.add_post("/{path:.*}", collector.take)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -71,7 +71,8 @@ def pinned_here(name: str) -> dict[str, str]:
 def project_requirements() -> list[str]:
     """What pyproject.toml asks for to develop: to run, to test, to build."""
     project = PROJECT["project"]
-    return [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    extras = project["optional-dependencies"]
+    return [*project["dependencies"], *extras["tracing"], *extras["dev"]]
 
 
 def test_everything_that_is_installed_is_pinned_to_its_version():
