@@ -101,7 +101,7 @@ def _dependency(condition: UnmetCondition) -> Phrase | None:
 
 _DEPENDENCIES = {
     "closed": "{prs|a PR that it names} was closed without a merge",
-    "unknown": "{prs|a PR that it names} does not exist",
+    "unknown": "{prs|a number that it names} is no PR of this repository",
     "itself": "it names itself",
     "round": "{prs|a PR that it names} depends on it",
     "unreadable": "it names no PR",

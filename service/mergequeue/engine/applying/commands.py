@@ -26,7 +26,7 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import CANCELLING, LIFTED_BY_PERSON, Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import holds, leaving, target
+from service.mergequeue.engine.state import holds, leaving, readiness, target
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, QueueState, RunPhase
 from service.vocabulary import Actor, ActorKind, Channel, PullRequestState
@@ -69,6 +69,8 @@ def _submit(draft: Draft, one: Submit) -> Refused | None:
     if facts.state is not PullRequestState.OPEN:
         return Refused(not_open(facts.state), f"pull request {facts.pr} is {facts.state.value}")
     known = draft.entries.get(facts.pr)
+    if one.rule and (refused := _refusal_of_rule(draft, one)) is not None:
+        return refused
     if known is not None and known.head == facts.head:
         _update(draft, known, one)
         return None
@@ -217,9 +219,28 @@ def _refusal(draft: Draft, one: Submit, known: Entry | None) -> Refused | None:
     return None
 
 
+def _refusal_of_rule(draft: Draft, one: Submit) -> Refused | None:
+    """Refuse what a rule lets in no more, what is in the queue already, and what is not ready."""
+    pr, rules = one.facts.pr, draft.queue.config.rules
+    lets_in = any(rule.enter and rule.name == one.rule for rule in rules)
+    if not lets_in or one.facts.ruled.enter_rule != one.rule:
+        return Refused(Reason.INVALID_VALUE, f"{one.rule} lets pull request {pr} in no more")
+    if pr in draft.entries:
+        return Refused(Reason.INVALID_VALUE, f"pull request {pr} is in the queue already")
+    unmet = readiness.unmet_now(draft, _entry(draft, one))
+    return Refused(unmet[0], f"pull request {pr} is not ready") if unmet else None
+
+
 def _enter(draft: Draft, one: Submit) -> None:
+    entry = _entry(draft, one)
+    draft.put_queue(replace(draft.queue, next_entry=draft.queue.next_entry + 1))
+    draft.record(EntrySubmitted(entry.pr, entry.id, entry.head, entry.reason, entry.priority))
+    draft.enter(entry)
+
+
+def _entry(draft: Draft, one: Submit) -> Entry:
     facts, queue = one.facts, draft.queue
-    entry = Entry(
+    return Entry(
         id=draft.name(f"entry {queue.next_entry}"),
         pr=facts.pr,
         facts=facts,
@@ -235,9 +256,6 @@ def _enter(draft: Draft, one: Submit) -> None:
         p_fail=one.p_fail or 0.0,
         targets=one.targets,
     )
-    draft.put_queue(replace(queue, next_entry=queue.next_entry + 1))
-    draft.record(EntrySubmitted(entry.pr, entry.id, entry.head, entry.reason, entry.priority))
-    draft.enter(entry)
 
 
 def _update(draft: Draft, entry: Entry, one: Submit) -> None:
