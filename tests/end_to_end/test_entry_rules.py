@@ -91,7 +91,12 @@ async def test_what_is_not_ready_does_not_enter_by_a_rule(world: World):
 
 async def test_a_failed_head_comes_back_only_with_another_head(world: World):
     await world.make_queue(rules=(AUTO,))
-    number = await world.open(files={"broken.txt": "x\n"})
+    other, number = (
+        await world.open(files={"a.txt": "x\n"}),
+        await world.open(files={"b.txt": "x\n"}),
+    )
+    await world.act("auto_merge", number=other)
+    await world.settle()
     await world.act("auto_merge", number=number)
     await world.settle()
     assert await world.state(number) == "FAILED"
@@ -101,9 +106,9 @@ async def test_a_failed_head_comes_back_only_with_another_head(world: World):
     await entering.enter_everywhere(world.runtime)
     await world.settle()
     assert (await world.entry(number)).id == first.id
-    await world.act("push", number=number, files={"broken.txt": None, "good.txt": "x\n"})
+    await world.act("push", number=number, files={"b.txt": None, "good.txt": "x\n"})
     await world.settle()
-    assert await world.merged() == [number]
+    assert await world.merged() == [other, number]
 
 
 async def test_what_a_person_took_out_stays_out(world: World):
@@ -147,7 +152,8 @@ async def test_a_freeze_that_begins_while_it_is_tested_keeps_it_until_its_end(wo
 
 
 async def _is(world: World, number: int, state: EntryState) -> bool:
-    return (await world.entry(number)).state is state
+    entry = (await world.value()).entries.get(number)
+    return entry is not None and entry.state is state
 
 
 async def test_it_waits_for_those_on_which_it_depends(world: World):
@@ -157,7 +163,7 @@ async def test_it_waits_for_those_on_which_it_depends(world: World):
     await world.comment("/merge", on=upper)
     await world.settle()
     assert await unmet(world, upper) == (Reason.DEPENDS_ON,)
-    assert f"#{first} and #{second}" in world.comment_on(upper)
+    assert f"`#{first}` and `#{second}`, on which it depends" in world.comment_on(upper)
     await world.comment("/merge", on=first)
     await world.settle()
     assert await world.state(upper) == "NOT_READY"
@@ -169,7 +175,7 @@ async def test_it_waits_for_those_on_which_it_depends(world: World):
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ("Depends-On: #{closed}", "#{closed} was closed without a merge"),
+        ("Depends-On: #{closed}", "`#{closed}` was closed without a merge"),
         ("Depends-On: #900", "no PR of this repository"),
         ("Depends-On: nothing", "it names no PR"),
         ("Not-Before: soon", "`soon` cannot"),
@@ -197,7 +203,7 @@ async def test_dependencies_that_go_round_are_named(world: World):
     await world.act("edit", number=first, body=f"depends-on: #{second}")
     await world.comment("/merge", on=first)
     await world.settle()
-    assert f"#{second} depends on it" in world.comment_on(first)
+    assert f"`#{second}` depends on it" in world.comment_on(first)
     await world.act("edit", number=first, body=f"Depends-On: #{first}")
     await world.settle()
     assert "it names itself" in world.comment_on(first)

@@ -168,6 +168,13 @@ class Entry:
         return self.priority, self.seq or 0, self.pr
 
     @property
+    def priority_rule(self) -> str:
+        """The rule that gives its priority; empty if no rule does."""
+        ruled = self.facts.ruled
+        is_by_rule = not self.is_priority_given and ruled.priority == self.priority
+        return ruled.priority_rule if is_by_rule else ""
+
+    @property
     def touches(self) -> Targets | None:
         """Return the targets that it counts as touching now; None: unknown, so everything."""
         return self.wide if self.run is not None and self.wide is not None else self.targets
