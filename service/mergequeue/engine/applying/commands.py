@@ -4,6 +4,7 @@ Each changes only what its command names, or refuses and changes nothing; planni
 """
 
 from service.mergequeue.engine import targets
+from service.mergequeue.engine.applying import priorities
 from service.mergequeue.engine.inputs import (
     Cancel,
     Delete,
@@ -14,7 +15,7 @@ from service.mergequeue.engine.inputs import (
     SetState,
     Submit,
 )
-from service.mergequeue.engine.model import DEFAULT_PRIORITY, Detail, Entry
+from service.mergequeue.engine.model import Detail, Entry
 from service.mergequeue.engine.outputs import (
     EntrySubmitted,
     EntryUpdated,
@@ -25,7 +26,7 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import CANCELLING, LIFTED_BY_PERSON, Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import holds, leaving, line, target
+from service.mergequeue.engine.state import holds, leaving, target
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, QueueState, RunPhase
 from service.vocabulary import Actor, ActorKind, Channel, PullRequestState
@@ -225,7 +226,8 @@ def _enter(draft: Draft, one: Submit) -> None:
         head=facts.head,
         submitted_by=one.actor,
         submitted_at=draft.now,
-        priority=DEFAULT_PRIORITY if one.priority is None else one.priority,
+        priority=priorities.by_rules(facts) if one.priority is None else one.priority,
+        is_priority_given=one.priority is not None,
         no_batch=bool(one.no_batch),
         state=EntryState.NOT_READY,
         state_since=draft.now,
@@ -241,9 +243,12 @@ def _enter(draft: Draft, one: Submit) -> None:
 def _update(draft: Draft, entry: Entry, one: Submit) -> None:
     leaving.try_again(draft, (entry,))
     entry = draft.entries[entry.pr]
-    priority = entry.priority if one.priority is None else one.priority
     no_batch = entry.no_batch if one.no_batch is None else one.no_batch
-    updated = replace(entry, priority=priority, no_batch=no_batch, facts=one.facts)
+    updated = replace(entry, no_batch=no_batch, facts=one.facts)
+    if one.priority is not None:
+        updated = replace(updated, priority=one.priority, is_priority_given=True)
+    elif not entry.is_priority_given:
+        updated = replace(updated, priority=priorities.by_rules(one.facts))
     if one.targets is not None and entry.targets is None:
         updated = replace(updated, targets=one.targets)
     if entry.cancel in CANCELLING and entry.canceller is not None:
@@ -251,23 +256,12 @@ def _update(draft: Draft, entry: Entry, one: Submit) -> None:
     if updated == entry:
         return
     draft.put(updated)
-    if (priority, no_batch) != (entry.priority, entry.no_batch):
-        draft.record(EntryUpdated(entry.pr, entry.id, priority, no_batch))
-    raised = priority == line.URGENT and entry.priority != line.URGENT
-    placed = entry.rank is not None and not entry.held_by
-    if raised and placed and entry.state in (EntryState.PENDING, EntryState.TESTING):
-        _leave_batch(draft, entry)
-        line.interrupt(draft, draft.entries[entry.pr])
-
-
-def _leave_batch(draft: Draft, entry: Entry) -> None:
-    """An urgent entry is tested alone, so a batch in progress restarts without it."""
-    run = draft.runs.get(entry.run or "")
-    if run is not None and len(run.entries) > 1:
-        leaving.restart(draft, run, Reason.INTERRUPTED_BY_URGENT, Detail(prs=(entry.pr,)))
+    priorities.note(draft, entry)
 
 
 def _submitted_by(actor: Actor) -> Reason:
+    if actor.channel is Channel.RULE:
+        return Reason.RULE_REQUESTED
     by_api = actor.channel is Channel.API
     return Reason.API_REQUESTED if by_api else Reason.USER_REQUESTED
 
