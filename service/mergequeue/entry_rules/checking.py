@@ -1,33 +1,20 @@
 """The faults of rules, found before they are the setting of a queue."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from service.mergequeue.engine.model import PRIORITY_NAMES
 from service.mergequeue.engine.rules import EntryRule
 from service.mergequeue.entry_rules import expressions, periods
 
 RULES_MAX = 50
 NAME_CHARS_MAX = 100
 WAIT_CHARS_MAX = 200
-PRIORITY_MAX = 255
+PRIORITY_MAX = max(PRIORITY_NAMES.values())
 
 
 def faults(rule: EntryRule) -> list[tuple[str, str]]:
     """Return what is wrong with a rule: its field, as files name it, and a message."""
     return list(_faults(rule))
-
-
-def all_faults(rules: Sequence[EntryRule]) -> list[tuple[str, str]]:
-    """Return what is wrong with the rules of a queue, such as `[0].when` and a message."""
-    if len(rules) > RULES_MAX:
-        return [("", f"has more than {RULES_MAX} rules")]
-    found = []
-    names = set[str]()
-    for index, rule in enumerate(rules):
-        found += [(f"[{index}].{field}", message) for field, message in faults(rule)]
-        if rule.name in names:
-            found.append((f"[{index}].name", "is the name of an earlier rule"))
-        names.add(rule.name)
-    return found
 
 
 def _faults(rule: EntryRule) -> Iterator[tuple[str, str]]:

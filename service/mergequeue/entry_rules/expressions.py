@@ -37,7 +37,8 @@ VARIABLES = (
 PATH_FUNCTIONS = ("touches", "only")
 FUNCTIONS = (*PATH_FUNCTIONS, "size", "contains", "startsWith", "endsWith", "matches", "string")
 
-UNKNOWN_PATHS = "the changed paths are not known"
+UNKNOWN_PATHS = "asks for the changed paths, which are not known"
+NOT_BOOLEAN = "is not true or false"
 
 _DATA_ERRORS = (LookupError, ArithmeticError)
 """What goes wrong for some pull requests: no such element, division by zero, too large."""
@@ -104,9 +105,9 @@ class _Paths:
         if self.paths is None:
             self.fault = UNKNOWN_PATHS
         elif not all(isinstance(each, str) for each in patterns):
-            self.fault = "`touches` and `only` take texts"
+            self.fault = "gives `touches` or `only` something else than texts"
         elif len(self.found.keys() | set(patterns)) > GLOBS_MAX:
-            self.fault = f"it compares more than {GLOBS_MAX} different globs with the paths"
+            self.fault = f"compares more than {GLOBS_MAX} different globs with the paths"
         else:
             return [self._of(str(each), self.paths) for each in patterns]
         return None
@@ -164,24 +165,24 @@ def _run(program: cel.Program, seen: Seen, paths: tuple[str, ...] | None) -> boo
     except (TypeError, ValueError, RuntimeError) as error:
         raise Unclear(known.fault or _line(error)) from None
     if known.fault or not isinstance(value, bool):
-        raise Unclear(known.fault or "it is not true or false")
+        raise Unclear(known.fault or NOT_BOOLEAN)
     return value
 
 
 def _program(expression: str) -> cel.Program:
     """Return the expression, compiled, if it keeps all bounds, else raise Unclear."""
     if len(expression) > CHARS_MAX:
-        raise Unclear(f"it is longer than {CHARS_MAX} characters")
+        raise Unclear(f"is longer than {CHARS_MAX} characters")
     try:
         program = cel.compile(expression)
     except ValueError as error:
         raise Unclear(_parse_error(str(error))) from None
     bound = _macro_variables(expression, set(program.functions()))
     if unknown := sorted(set(program.variables()) - set(VARIABLES) - bound):
-        raise Unclear(f"`{unknown[0]}` is not known; there are {', '.join(VARIABLES)}")
+        raise Unclear(f"names the unknown `{unknown[0]}`; there are {', '.join(VARIABLES)}")
     called = {name for name in program.functions() if name.isidentifier()}
     if unknown := sorted(called - set(FUNCTIONS)):
-        raise Unclear(f"`{unknown[0]}()` is not known; there are {', '.join(FUNCTIONS)}")
+        raise Unclear(f"calls the unknown `{unknown[0]}`; there are {', '.join(FUNCTIONS)}")
     return program
 
 
@@ -192,17 +193,17 @@ def _macro_variables(expression: str, called: set[str]) -> set[str]:
     count = 0
     for token, following, name in zip_longest(tokens, tokens[1:], tokens[2:], fillvalue=""):
         if token == "`":
-            raise Unclear("a name cannot be in backquotes")
+            raise Unclear("has a name in backquotes")
         if token in MACROS and following == "(":
             if ends_at is not None:
-                raise Unclear(f"`{token}` is inside another of {', '.join(MACROS)}")
+                raise Unclear(f"has `{token}` inside another of {', '.join(MACROS)}")
             ends_at, count = depth, count + 1
             names.add(name)
         depth += {"(": 1, ")": -1}.get(token, 0)
         if token == ")" and depth == ends_at:
             ends_at = None
     if count > MACROS_MAX:
-        raise Unclear(f"it has more than {MACROS_MAX} of {', '.join(MACROS)}")
+        raise Unclear(f"has more than {MACROS_MAX} of {', '.join(MACROS)}")
     if "matches" in called:
         _check_patterns(expression, tokens.count("matches"), count)
     return names
@@ -211,21 +212,21 @@ def _macro_variables(expression: str, called: set[str]) -> set[str]:
 def _check_patterns(expression: str, count: int, macros: int) -> None:
     """Raise Unclear unless its patterns are small, and each is made once."""
     if count > MATCHES_MAX:
-        raise Unclear(f"it has more than {MATCHES_MAX} `matches`")
+        raise Unclear(f"has more than {MATCHES_MAX} `matches`")
     if macros:
-        raise Unclear(f"`matches` cannot be together with one of {', '.join(MACROS)}")
+        raise Unclear(f"has `matches` together with one of {', '.join(MACROS)}")
     if _COUNTED.search(expression):
-        raise Unclear("its pattern has a counted repetition, such as `{2}`")
+        raise Unclear("has a counted repetition in a pattern, such as `{2}`")
 
 
 def _parse_error(text: str) -> str:
     """Return where and why the library cannot read an expression, in a line."""
     found = _PARSE_ERROR.search(text)
     if found is None:
-        return "it is not an expression of CEL"
-    return f"line {found[1]}, character {found[2]}: {found[3]}"
+        return "is no expression of CEL"
+    return f"has a mistake at line {found[1]}, character {found[2]}: {found[3]}"
 
 
 def _line(error: Exception) -> str:
-    """Return the first line of what went wrong, without the library's advice."""
-    return re.split(r"\n|\. Check |\. CEL ", str(error))[0][:200].strip()
+    """Return that it fails, with the first line of why, without the library's advice."""
+    return "fails: " + re.split(r"\n|\. Check |\. CEL ", str(error))[0][:200].strip()

@@ -45,5 +45,5 @@ def judged(
 
 
 def _wait(rule: EntryRule, spans: tuple[Span, ...] | None, fault: str | None) -> RuleWait:
-    unclear = "" if fault is None else f" (its `when` cannot be evaluated: {fault})"
+    unclear = "" if fault is None else f" (its `when` {fault})"
     return RuleWait(rule.name, rule.wait_for + unclear, spans)

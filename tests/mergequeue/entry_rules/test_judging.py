@@ -51,7 +51,7 @@ def test_a_period_that_is_over_makes_nobody_wait():
 
 def test_what_cannot_be_evaluated_only_waits():
     unclear = rule("a", when='touches("docs/*")', priority=1, enter=True, wait_for="review")
-    why = "review (its `when` cannot be evaluated: the changed paths are not known)"
+    why = "review (its `when` asks for the changed paths, which are not known)"
     assert judged(unclear) == Ruled(waits=(RuleWait("a", why),))
     assert judged(unclear, paths=("docs/a",)) == Ruled(1, "a", "a", (RuleWait("a", "review"),))
     assert judged(unclear, paths=("src/a",)) == NOT_RULED
@@ -78,10 +78,3 @@ def test_a_long_name_is_a_fault():
     assert checking.faults(rule("x" * 101, enter=True)) == [
         ("name", "is longer than 100 characters")
     ]
-
-
-def test_faults_of_a_list_name_the_rule():
-    rules = [rule("a", enter=True), rule("a", when="x", enter=True)]
-    assert [field for field, _ in checking.all_faults(rules)] == ["[1].when", "[1].name"]
-    many = [rule(str(each), enter=True) for each in range(51)]
-    assert checking.all_faults(many) == [("", "has more than 50 rules")]
