@@ -10,6 +10,9 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TypeVar
 
+import orjson
+from pydantic.alias_generators import to_camel
+
 Value = TypeVar("Value")
 
 ITEMS_MAX = 100
@@ -110,3 +113,33 @@ def setting(
 def definitions(settings: type) -> Mapping[str, Setting]:
     """Return the definitions in a dataclass of settings, by field name."""
     return {each.name: each.metadata["setting"] for each in fields(settings)}
+
+
+def as_json(value: object) -> object:
+    """Return the value of a setting as JSON, as the API writes it."""
+    return _spelled(orjson.loads(orjson.dumps(value)))
+
+
+def short_json(value: object) -> str:
+    """Return the value as JSON text, without members of objects that say nothing."""
+    return orjson.dumps(_told(as_json(value))).decode()
+
+
+def _spelled(value: object) -> object:
+    if isinstance(value, list):
+        return [_spelled(each) for each in value]
+    if isinstance(value, dict):
+        return {to_camel(name): _spelled(each) for name, each in value.items()}
+    return value
+
+
+def _told(value: object) -> object:
+    if isinstance(value, list):
+        return [_told(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _told(each) for name, each in value.items() if not _says_nothing(each)}
+    return value
+
+
+def _says_nothing(value: object) -> bool:
+    return value is None or value is False or value in ("", [])

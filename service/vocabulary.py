@@ -56,6 +56,7 @@ class Channel(StrEnum):
     COMMENT = "comment"
     CHECKBOX = "checkbox"
     LABEL = "label"
+    RULE = "rule"
     BUTTON = "button"
     DASHBOARD = "dashboard"
     API = "api"
@@ -67,7 +68,8 @@ class Actor:
     """Somebody who did or asked something.
 
     `id` is the provider's numeric id as text for people and bots, the token's public id
-    for tokens, empty for the system; `login` is a token's name for tokens.
+    for tokens, empty for the system; `login` is a token's name for tokens, and the name of the
+    rule (channel RULE) by which the system did it.
     """
 
     kind: ActorKind
@@ -262,7 +264,10 @@ class Mergeability(StrEnum):
 
 
 class BlockerCode(StrEnum):
-    """Why the provider would refuse to merge a pull request (docs/design/provider.md 10)."""
+    """Why the provider would refuse to merge a pull request (docs/design/provider.md 10).
+
+    DEPENDS_ON and those after it come from lines of its description.
+    """
 
     CLOSED = "closed"
     DRAFT = "draft"
@@ -276,6 +281,9 @@ class BlockerCode(StrEnum):
     STACKED = "stacked"
     PROVIDER_QUEUED = "provider_queued"
     UNSIGNED = "unsigned"
+    DEPENDS_ON = "depends_on"
+    DEPENDENCY_LOST = "dependency_lost"
+    NOT_BEFORE_UNREADABLE = "not_before_unreadable"
     OTHER = "other"
 
 

@@ -157,7 +157,7 @@ def written(settings: Mapping[str, object]) -> dict[str, object]:
     """Return settings as JSON, by their names in the API."""
     from pydantic.alias_generators import to_camel
 
-    from bot.cli.queue_settings import as_json
+    from service.settings import as_json
 
     return {to_camel(name): as_json(value) for name, value in settings.items()}
 

@@ -219,6 +219,9 @@ def print_pull_request(record: Json, repo: str) -> None:
     if isinstance(eta, dict):
         span = f"{clock_time(eta['earliest'])} to {clock_time(eta['latest'])}"
     ended = conclusion if isinstance(conclusion, dict) else {}
+    ruled = record.get("rules")
+    rules = ruled if isinstance(ruled, dict) else {}
+    entered = rules.get("enteredBy")
     line(f"{repo} #{record['prNumber']} {record['prTitle']}")
     print_facts(
         [
@@ -227,7 +230,9 @@ def print_pull_request(record: Json, repo: str) -> None:
             ("Place", position_of(record)),
             ("Ends", span),
             ("Head", str(record["prSha"])[:12]),
-            ("Priority", f"{record['priorityName']} ({record['priorityValue']})"),
+            ("Priority", _priority_of(record, rules)),
+            ("Entered by", entered and f"rule {entered}"),
+            ("Waits for", joined([_awaited(one) for one in objects(rules.get("waitsFor"))])),
             ("Test run", record.get("testRunId")),
             ("Merged as", ended.get("mergedSha")),
             ("Failed", joined(ended.get("failedStatuses"))),
@@ -237,6 +242,19 @@ def print_pull_request(record: Json, repo: str) -> None:
     explained = record.get("explanation")
     failures = explained.get("failures") if isinstance(explained, dict) else None
     _print_evidence(record.get("requiredChecks"), failures)
+
+
+def _priority_of(record: Json, rules: Json) -> str:
+    by = rules.get("priorityBy")
+    return f"{record['priorityName']} ({record['priorityValue']})" + (
+        f", by rule {by}" if by else ""
+    )
+
+
+def _awaited(wait: Json) -> str:
+    """Return a rule's wait: what for, by which rule, and until when."""
+    until = f", until {clock_time(wait['until'])}" if wait["until"] else ""
+    return f"{wait['text']} (rule {wait['rule']}{until})"
 
 
 def print_explanation(answer: Json) -> None:

@@ -12,15 +12,9 @@ from pydantic.alias_generators import to_camel
 from bot.cli.exits import Exit, Failed
 from bot.uploader.transport import Json
 from service.mergequeue.engine.config import CLI_DEFAULTS, BatchingRule, QueueConfig
+from service.settings import as_json, short_json
 
-RULES = tuple[BatchingRule, ...]
-
-
-def as_json(value: object) -> object:
-    """Return a setting's value as JSON."""
-    decoded: object = orjson.loads(orjson.dumps(value))
-    return decoded
-
+BATCHING_RULES = tuple[BatchingRule, ...]
 
 DEFAULTS: Mapping[str, object] = {
     to_camel(field.name): as_json(getattr(QueueConfig(), field.name))
@@ -105,7 +99,7 @@ def _parse_value(kind: object, text: str) -> object:
     is_list = "tuple" in str(kind)
     if is_list and not text.startswith("[") and text != "null":
         parts = [part.strip() for part in text.split(",") if part.strip()]
-        return [{"targetPattern": part} for part in parts] if kind == RULES else parts
+        return [{"targetPattern": part} for part in parts] if kind == BATCHING_RULES else parts
     if kind is str:
         return text
     try:
@@ -123,6 +117,8 @@ def written(value: object) -> str:
         return value
     if isinstance(value, list) and value and all(is_plain(each) for each in value):
         return ", ".join(map(str, value))
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[" + ",\n ".join(map(short_json, value)) + "]"
     return orjson.dumps(value).decode()
 
 

@@ -31,6 +31,7 @@ from service.mergequeue.simulation import stream, table
 from service.mergequeue.simulation.figures import Figures
 from service.mergequeue.simulation.history import History
 from service.runtime import Runtime
+from service.settings import as_json
 from service.text import times
 from service.vocabulary import RepoRef
 
@@ -166,8 +167,8 @@ def record_of(
         "submissions": comparison.submissions,
         "settings": {
             to_camel(name): {
-                BASELINE: queue_settings.as_json(getattr(source.config, name)),
-                CHANGED: queue_settings.as_json(value),
+                BASELINE: as_json(getattr(source.config, name)),
+                CHANGED: as_json(value),
             }
             for name, value in changes.items()
         },
@@ -198,8 +199,8 @@ def print_comparison(
     """Print what was replayed, what was changed, and the figures side by side."""
     output.line(f"{source.name}: {comparison.submissions} submissions")
     for name, value in changes.items():
-        before = queue_settings.written(queue_settings.as_json(getattr(source.config, name)))
-        after = queue_settings.written(queue_settings.as_json(value))
+        before = queue_settings.written(as_json(getattr(source.config, name)))
+        after = queue_settings.written(as_json(value))
         output.line(f"{to_camel(name)}: {before} → {after}")
     rows = [
         (label, getattr(comparison.baseline, name), getattr(comparison.changed, name), name)

@@ -54,6 +54,7 @@ fragment PullRequestFields on PullRequest {
   headRepository { nameWithOwner }
   mergeCommit { oid }
   mergeable mergeStateStatus reviewDecision
+  autoMergeRequest { enabledAt }
   files(first: 100) { nodes { path changeType } pageInfo { hasNextPage } }
   reviewThreads(first: 100, after: $threads) {
     nodes { isResolved } pageInfo { hasNextPage endCursor }
@@ -78,7 +79,7 @@ CHECKS = """
     }
   }
 """
-# Read for one pull request alone: its commit texts and the evidence of its landing need them.
+# Rules of entry, commit texts and the evidence of a landing need them.
 APPROVALS = """
   latestOpinionatedReviews(first: 100, writersOnly: true) {
     nodes { state submittedAt commit { oid } author { login ... on User { databaseId } } }
@@ -321,8 +322,8 @@ def _alias(number: int) -> str:
 
 
 def _aliased(number: int) -> str:
-    checks = CHECKS.replace("$number", str(number))
-    return f"{_alias(number)}: pullRequest(number: {number}) {{ ...PullRequestFields {checks} }}"
+    fields = f"...PullRequestFields {CHECKS.replace('$number', str(number))} {APPROVALS}"
+    return f"{_alias(number)}: pullRequest(number: {number}) {{ {fields} }}"
 
 
 def _name(client: RepositoryClient) -> dict[str, object]:
@@ -419,6 +420,7 @@ def _pull_request_of(pull: Fields, base: Commit | None) -> PullRequest:
         base_changed_at=next(
             (time_of(change, "createdAt") for change in _nodes(pull, "timelineItems")), None
         ),
+        auto_merge=pull.inner_or_none("autoMergeRequest") is not None,
         force_push=next(map(_force_push_of, _nodes(pull, "forcePushes")), None),
     )
 

@@ -406,6 +406,7 @@ TABLE: Mapping[tuple[str, str | None], Translation] = {
     **_each("pull_request_review_thread", "resolved", "unresolved", by=_pull),
     **_each("pull_request", "opened", "edited", "reopened", "closed", "synchronize", by=_pull),
     **_each("pull_request", "ready_for_review", "converted_to_draft", "stacked", by=_pull),
+    **_each("pull_request", "auto_merge_enabled", "auto_merge_disabled", by=_pull),
     **_each("pull_request", "labeled", "unlabeled", by=_label),
     ("check_run", "rerequested"): _rerequested,
     **_each("check_run", "created", "completed", by=partial(_report, member="check_run")),

@@ -130,6 +130,14 @@ class Review:
 
 
 @dataclass(frozen=True, slots=True)
+class AutoMerge:
+    """A wish that GitHub merges a pull request once it can be merged."""
+
+    by: Account
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class BaseChange:
     """An event of a pull request's timeline about its base, by its GraphQL type."""
 

@@ -21,6 +21,7 @@ from bot.sandbox.records import (
     App,
     Artifact,
     AsyncMerge,
+    AutoMerge,
     BaseChange,
     CheckRun,
     CheckSuite,
@@ -264,8 +265,9 @@ class PullRequest(Issue):
     `base_sha` is the base as of the last push or retarget, not its present tip. `mergeable` is
     None until GitHub has computed it; `computations` counts the computations begun, so that only
     the newest one counts; `ci_due`: CI starts after it. `pusher` pushed the head last; `queued`:
-    it is in GitHub's own merge queue. `base_changes` are the events of its timeline about its base,
-    `force_pushes` those about its head.
+    it is in GitHub's own merge queue. `auto_merge` is shown, and merges nothing here.
+    `base_changes` are the events of its timeline about its base, `force_pushes` those about its
+    head.
     """
 
     head_repo: Repository = field(repr=False, compare=False)
@@ -276,6 +278,7 @@ class PullRequest(Issue):
     draft: bool
     pusher: Account | None = None
     queued: bool = False
+    auto_merge: AutoMerge | None = None
     merged_at: datetime | None = None
     merged_by: Account | None = None
     merge_commit: str | None = None

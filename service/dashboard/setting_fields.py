@@ -21,9 +21,11 @@ from service.mergequeue.engine.config import (
     SettingSource,
 )
 from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.engine.rules import EntryRule
 from service.mergequeue.operations import repository_file
 from service.mergequeue.operations.repository_file import BranchSettings
-from service.settings import Template
+from service.mergequeue.operations.setting_types import BATCHING_RULES, ENTRY_RULES
+from service.settings import Template, short_json
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Testing": (
@@ -55,7 +57,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("allowed_bot_submitters", "comments_enabled"),
         *("commands_enabled", "foreign_commands_enabled"),
         *("status_check_enabled", "label_commands_enabled"),
-        *("enqueueing_label", "state_labels_enabled", "extension_enabled"),
+        *("enqueueing_label", "state_labels_enabled", "extension_enabled", "rules"),
     ),
 }
 """Every setting, in the order of the page."""
@@ -96,7 +98,8 @@ class SettingField:
         kind = KINDS[FIELDS[self.name]]
         if not _is_list(kind):
             return "Empty: none." if FIELDS[self.name] in NULLABLE else ""
-        return f"One a line.{' Empty: not set.' if FIELDS[self.name] in NULLABLE else ''}"
+        form = ", as JSON" if kind == ENTRY_RULES else ""
+        return f"One a line{form}.{' Empty: not set.' if FIELDS[self.name] in NULLABLE else ''}"
 
 
 def field_of(value: MergeQueue, name: str) -> SettingField:
@@ -141,12 +144,16 @@ def text_of(name: str, value: ConfigValue) -> str:
     if isinstance(value, tuple):
         if not value:
             return NONE if name in NULLABLE else ""
-        return "\n".join(
-            each.target_pattern if isinstance(each, BatchingRule) else each for each in value
-        )
+        return "\n".join(map(_line_of, value))
     if value is None or isinstance(value, str):
         return value or ""
     return orjson.dumps(value).decode().removesuffix(".0")
+
+
+def _line_of(element: str | BatchingRule | EntryRule) -> str:
+    if isinstance(element, BatchingRule):
+        return element.target_pattern
+    return element if isinstance(element, str) else short_json(element)
 
 
 def changes_of(given: Mapping[str, str], before: Mapping[str, str]) -> dict[str, ConfigValue]:
@@ -185,16 +192,18 @@ def _json_of(name: str, text: str) -> object:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if kind is bool:
         return {"true": True, "false": False}.get(text, text)
-    if kind == tuple[BatchingRule, ...]:
+    if kind == BATCHING_RULES:
         return [{"targetPattern": line} for line in lines]
+    if kind == ENTRY_RULES:
+        return [_decoded(line) for line in lines]
     if _is_list(kind):
         return [] if text == NONE else lines
     if kind in (int, float):
-        return _number(text)
+        return _decoded(text)
     return text
 
 
-def _number(text: str) -> object:
+def _decoded(text: str) -> object:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:

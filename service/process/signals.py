@@ -22,6 +22,7 @@ from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import RunStatus
 from service.mergequeue.operations import (
     comments,
+    entering,
     file_checks,
     lost_branches,
     naming,
@@ -215,6 +216,7 @@ async def _pull_request_changed(
     waiting = [each for each in holders if not await _is_landing(runtime, each, signal.number)]
     for queue in waiting:
         await reconcile.read_pull_request(runtime, queue, signal.number)
+    await _let_in(runtime, repository, signal, is_queued=bool(holders))
     if signal.pushed_onto is not None and signal.head is not None:
         wanted = CheckRepositoryFile(signal.number, signal.head, signal.pushed_onto)
         if await file_checks.ask_for(runtime, repository, wanted):
@@ -224,6 +226,20 @@ async def _pull_request_changed(
         there = signal.shown
         shown = ShownHead(head, there.base, there.is_fork, there.is_closed, there.at)
         await runtime.store.run(consents.note_shown, shown, received_at)
+
+
+async def _let_in(
+    runtime: Runtime, repository: RepositoryRecord, signal: PullRequestChanged, *, is_queued: bool
+) -> None:
+    """Let a pull request enter by a rule, and read those again that depend on it."""
+    for queue in await _queues(runtime, repository):
+        value = await turn.last_value(runtime, queue.id)
+        for entry in list(value.entries.values()):
+            if signal.number in entry.facts.depends_on:
+                await reconcile.read_pull_request(runtime, queue, entry.pr)
+        is_onto = signal.shown is None or signal.shown.base == queue.branch
+        if is_onto and not is_queued and signal.head is not None:
+            await entering.enter_one(runtime, queue, signal.number, signal.head)
 
 
 async def _is_landing(runtime: Runtime, queue: QueueRef, number: int) -> bool:
@@ -260,6 +276,7 @@ async def _check_reported(
         value = await turn.last_value(runtime, queue.id)
         for number in _waiting_on(value, signal.sha):
             await reconcile.read_pull_request(runtime, queue, number)
+        await entering.head_checked(runtime, queue, signal.sha)
 
 
 def _waiting_on(value: MergeQueue, sha: str) -> tuple[int, ...]:

@@ -61,11 +61,12 @@ class PullRequest:
     passed report is in neither. `own_minutes` is how long the slowest completed check run there
     took, in whole minutes, None without any. `stack` is None outside of a native stack and for a
     closed pull request. `approvals` are the newest reviews of people with write access that
-    approve it; None where many pull requests are read at once. `own_reports` are the
+    approve it; None where they were not read. `own_reports` are the
     newest reports on its head, without ids and suites; none where not all were read.
     `shown_at` is the provider's time of its last change, as shown with this head and this base;
     `base_changed_at` that of the last change of its base, None if it has always had this one.
-    `force_push` is the newest force push of its head.
+    `force_push` is the newest force push of its head. `auto_merge`: a person asked the provider to
+    merge it once it can be merged.
     """
 
     number: int
@@ -95,6 +96,7 @@ class PullRequest:
     shown_at: ProviderTime | None = None
     base_changed_at: ProviderTime | None = None
     force_push: ForcePush | None = None
+    auto_merge: bool = False
 
     @property
     def returned_after(self) -> ProviderTime | None:

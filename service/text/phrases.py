@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from service.vocabulary import Actor, ActorKind, RequiredSource, Sha
+from service.vocabulary import Actor, ActorKind, Channel, RequiredSource, Sha
 
 NAMES_SHOWN_MAX = 5
 """Checks, files and the like in one sentence (docs/design/comments.md 6)."""
@@ -206,6 +206,8 @@ def mention(name: str) -> Phrase:
 
 def actor(who: Actor) -> Phrase:
     """Return the actor as the subject of a sentence."""
+    if who.channel is Channel.RULE:
+        return phrase("rule {}", who.login)
     match who.kind:
         case ActorKind.PERSON | ActorKind.BOT:
             return login(who.login)

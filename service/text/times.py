@@ -41,6 +41,12 @@ def clock_time(at: datetime, now: datetime) -> str:
     return f"{at.day} {_MONTHS[at.month - 1]}{year} {time}"
 
 
+def moment(at: datetime) -> str:
+    """`1 Dec 2026 08:00 UTC`, for a time that may be far away."""
+    at = at.astimezone(UTC)
+    return f"{at.day} {_MONTHS[at.month - 1]} {at.year} {at:%H:%M} UTC"
+
+
 def day_of(at: datetime, now: datetime) -> str:
     """`12 Dec`, with the year if it is not this one."""
     at = at.astimezone(UTC)

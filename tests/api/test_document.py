@@ -11,7 +11,7 @@ from bot.cli import app as command_line
 from service.http import codes, errors, openapi
 from service.http.models.common import PullRequestNumber
 from service.http.route import Document, Secured
-from service.mergequeue.api.models.pull_requests import Priority
+from service.mergequeue.operations.setting_types import Priority
 from service.process.api import routes
 from tests.contract.api.described import successes
 

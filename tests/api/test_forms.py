@@ -4,6 +4,7 @@ import pytest
 
 from service.http.models import common
 from service.mergequeue.api.models import pull_requests, queues
+from service.mergequeue.operations import setting_types
 from tests.api.test_models import NAMED, PR, the_fault
 
 
@@ -69,7 +70,7 @@ WORDED_BY_VALIDATORS = {
     common.NUMBER_DIGITS,
     common.TIME_FORM,
     pull_requests.ASCII,
-    pull_requests.PRIORITY_DIGITS,
+    setting_types.PRIORITY_DIGITS,
 }
 """Patterns that only the document knows: a validator of our own reads the field."""
 

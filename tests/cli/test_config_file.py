@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli import app
+from bot.cli import app, queue_settings
 from service.mergequeue.operations import repository_file
 from tests.cli.service import a_queue
 from tests.cli.test_pull_requests import TARGET
@@ -79,6 +79,63 @@ def test_a_service_that_answers_in_lower_case_has_the_same_settings(api, capsys)
     api.says("/getQueue", a_queue(concurrency=3, mergeMethod="squash", settingSources={}))
     assert app.run(["config", "diff", "--branch", "main"]) == 0
     assert said(capsys) == ["The queue for main has the settings of the file"]
+
+
+RULES = """\
+version: 1
+queues:
+  main:
+    batchingRules: [{targetPattern: //infra/*}]
+    rules:
+      - {name: hotfix, when: '"hotfix" in labels', priority: urgent}
+      - name: weekend
+        during: {start: 2026-11-27T18:00, zone: Europe/Berlin, minutes: 3720}
+        waitFor: Monday
+"""
+SHOWN_RULES = [
+    {
+        "name": "hotfix",
+        "when": '"hotfix" in labels',
+        "during": None,
+        "priority": 0,
+        "enter": False,
+        "waitFor": "",
+    },
+    {
+        "name": "weekend",
+        "when": "",
+        "during": {
+            "start": "2026-11-27T18:00",
+            "zone": "Europe/Berlin",
+            "minutes": 3720,
+            "repeat": "",
+            "exceptOn": [],
+        },
+        "priority": None,
+        "enter": False,
+        "waitFor": "Monday",
+    },
+]
+INFRA = [{"targetPattern": "//infra/*", "policy": "ISOLATE"}]
+
+
+def test_rules_of_the_file_are_those_of_the_queue(api, capsys):
+    Path(FILE).write_text(RULES)
+    api.says("/getQueue", a_queue(rules=SHOWN_RULES, batchingRules=INFRA, settingSources={}))
+    assert app.run(["config", "diff", "--branch", "main"]) == 0
+    assert said(capsys) == ["The queue for main has the settings of the file"]
+
+
+def test_rules_are_compared_one_a_line_without_what_they_leave_out(api, capsys):
+    Path(FILE).write_text(RULES)
+    api.says("/getQueue", a_queue(rules=[], batchingRules=INFRA, settingSources={}))
+    assert app.run(["config", "diff", "--branch", "main", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["changes"][0]["file"] == SHOWN_RULES
+    assert queue_settings.written(SHOWN_RULES).splitlines() == [
+        r'[{"name":"hotfix","when":"\"hotfix\" in labels","priority":0},',
+        ' {"name":"weekend","during":{"start":"2026-11-27T18:00","zone":"Europe/Berlin",'
+        '"minutes":3720},"waitFor":"Monday"}]',
+    ]
 
 
 def test_apply_sends_only_what_differs(api, capsys):

@@ -230,6 +230,7 @@ def test_all_settings_are_shown_as_they_can_be_set(api, capsys):
         ("hedgeThreshold", 0.5),
         ("batchingRules", [{"targetPattern": "//infra/*", "policy": "ISOLATE"}]),
         ("enqueueingLabel", "none"),
+        ("rules", [{"name": "hotfix", "when": '"hotfix" in labels', "priority": 0}]),
     ],
 )
 def test_a_setting_can_be_set_to_what_is_shown(name, value):

@@ -9,6 +9,7 @@ from service.dashboard import page_of_settings, setting_fields, visitors
 from service.mergequeue.engine.config import SETTINGS, QueueConfig, changed
 from service.mergequeue.engine.model import FileFault, RepositoryFile
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.rules import EntryRule, Period
 from service.mergequeue.engine.states import EntryState
 from tests.dashboard import queue_stage
 from tests.dashboard.queue_stage import TIP, a_queue, at, ended, passed
@@ -34,7 +35,13 @@ def test_every_setting_is_in_one_group_and_its_text_reads_back():
     placed = [name for names in setting_fields.GROUPS.values() for name in names]
     assert sorted(placed) == sorted(SETTINGS)
     config = replace(
-        QueueConfig(), required_statuses=("test (3.12, linux)", "e2e"), commit_body="a\n\nb: c"
+        QueueConfig(),
+        required_statuses=("test (3.12, linux)", "e2e"),
+        commit_body="a\n\nb: c",
+        rules=(
+            EntryRule("hotfix", when='"hotfix" in labels', priority=0, enter=True),
+            EntryRule("weekend", during=Period("2026-11-27T18:00", "UTC", 60), wait_for="it"),
+        ),
     )
     texts = {
         name: setting_fields.text_of(own, getattr(config, own))

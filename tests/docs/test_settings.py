@@ -11,6 +11,8 @@ from pydantic.alias_generators import to_camel
 
 from service.http.models.common import Spelling, as_named
 from service.mergequeue.engine.config import BatchingRule, QueueConfig
+from service.mergequeue.engine.rules import EntryRule
+from service.mergequeue.entry_rules.checking import RULES_MAX
 from service.settings import (
     ITEMS_MAX,
     Chars,
@@ -65,6 +67,14 @@ def rows(settings: type, spelled: Spelling) -> Iterator[str]:
         yield "| " + " | ".join((*cells, setting.meaning, setting.advice)) + " |\n"
 
 
+OBJECTS: dict[object, str] = {
+    tuple[BatchingRule, ...]: f"up to {ITEMS_MAX} of "
+    '`{"targetPattern": "…", "policy": "ISOLATE"}`',
+    tuple[EntryRule, ...]: f"up to {RULES_MAX} [rules](../how-to/rules.md)",
+}
+"""The values of settings that are lists of objects, in words."""
+
+
 def values(kind: object, setting: Setting) -> str:
     """Return which values a setting takes, in words."""
     none = ", or none" if type(None) in get_args(kind) else ""
@@ -85,8 +95,8 @@ def values(kind: object, setting: Setting) -> str:
             return f"{lines} {named}, up to {chars_max} characters{none}"
         case Words(allowed):
             return f"a list of {', '.join(written(word) for word in allowed)}, at least one"
-    if kind == tuple[BatchingRule, ...]:
-        return f'up to {ITEMS_MAX} of `{{"targetPattern": "…", "policy": "ISOLATE"}}`'
+    if kind in OBJECTS:
+        return OBJECTS[kind]
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return ", ".join(f"`{word.value}`" for word in kind)
     assert kind is bool

@@ -5,13 +5,14 @@ What CI, the target branch and the provider report stands in `reporting.py`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.explaining import explain
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.rules import NOT_RULED, RuleWait, Seen, Span
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.reasons.record import HoldScope
 from service.vocabulary import (
@@ -26,7 +27,7 @@ from service.vocabulary import (
 )
 from tests.mergequeue import reporting, timeline, trees
 from tests.mergequeue.reporting import Verb
-from tests.mergequeue.stage import ALICE, Stage, Told, together
+from tests.mergequeue.stage import ALICE, START, Stage, Told, together
 from tests.mergequeue.words import settings_of, targets_of, values_of
 
 
@@ -90,6 +91,23 @@ def _with_facts(facts: Facts, words: list[str]) -> Facts:
     return facts
 
 
+SEEN = Seen(0, "", "alice", "work", "main", (), (), draft=False, fork=False, auto_merge=False)
+
+
+def _minute(word: str) -> datetime:
+    return START + timedelta(minutes=int(word))
+
+
+def _ruled(facts: Facts, value: str) -> Facts:
+    """It waits for a rule: `rule=reviews`, or from and to minutes: `rule=freeze:30-90,100-110`."""
+    name, _, period = value.partition(":")
+    spans = tuple(
+        Span(*map(_minute, one.split("-"))) for one in (period.split(",") if period else ())
+    )
+    wait = RuleWait(name, f"the end of {name}", spans or None)
+    return replace(facts, ruled=replace(facts.ruled, waits=(*facts.ruled.waits, wait)))
+
+
 _FACTS: Mapping[str, Callable[[Facts, str], Facts]] = {
     "draft": lambda facts, _: replace(facts, draft=True),
     "undraft": lambda facts, _: replace(facts, draft=False),
@@ -114,6 +132,17 @@ _FACTS: Mapping[str, Callable[[Facts, str], Facts]] = {
     "fork": lambda facts, _: replace(facts, is_fork=True),
     "authorized": lambda facts, _: replace(facts, authorized_head=facts.head),
     "stack": lambda facts, _: replace(facts, in_stack=True),
+    "rule": _ruled,
+    "unruled": lambda facts, _: replace(facts, ruled=NOT_RULED),
+    "ranked": lambda facts, value: replace(
+        facts, ruled=replace(facts.ruled, priority=int(value), priority_rule="hotfix")
+    ),
+    "unranked": lambda facts, _: replace(
+        facts, ruled=replace(facts.ruled, priority=None, priority_rule="")
+    ),
+    "notbefore": lambda facts, value: replace(
+        facts, seen=replace(SEEN, not_before=_minute(value) if value else None)
+    ),
     "unauthorized": lambda facts, _: replace(facts, authorized_head=None),
 }
 

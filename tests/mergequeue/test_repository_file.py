@@ -100,6 +100,30 @@ queues:
             "`queues.main.requiredStatuses[1]` must contain more than white space.",
         ),
         (
+            f"{HEAD}    rules:\n      - name: a\n        enter: true\n        when: label == 'a'\n",
+            7,
+            "`queues.main.rules[0].when` names the unknown `label`; there are number, title, "
+            "author, branch, base, labels, approvals, draft, fork, auto_merge, depends_on.",
+        ),
+        (
+            f"{HEAD}    rules:\n      - name: a\n        wehn: draft\n        enter: true\n",
+            6,
+            "`queues.main.rules[0].wehn` is no key of a rule. Did you mean `when`?",
+        ),
+        (
+            f"{HEAD}    rules:\n      - name: a\n        waitFor: it\n        during:\n"
+            "          start: 2026-11-27T18:00\n          zone: Berlin\n          minutes: 60\n",
+            9,
+            "`queues.main.rules[0].during.zone` is the IANA name of a time zone, such as "
+            "Europe/Berlin.",
+        ),
+        (
+            f"{HEAD}    rules:\n      - {{name: a, enter: true}}\n"
+            "      - {name: a, priority: 1}\n",
+            6,
+            "`queues.main.rules[1].name` is the name of an earlier rule.",
+        ),
+        (
             f"{HEAD}    batchingRules: [{{targetPatern: x}}]\n",
             4,
             "`queues.main.batchingRules[0].targetPattern` is missing. Add it.",

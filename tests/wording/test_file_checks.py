@@ -25,8 +25,7 @@ def test_what_the_file_says_is_inert():
 
 
 def test_titles_count():
-    change = SettingChange("batch", "false", "true")
-    titles = [file_checks.changes_title("main", [change] * count) for count in range(3)]
+    titles = [file_checks.changes_title("main", count) for count in range(3)]
     assert titles == [
         "No setting changes",
         "1 setting changes in the queue for main",

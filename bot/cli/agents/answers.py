@@ -134,6 +134,14 @@ class Failures(Answer):
     excused_tests: int
 
 
+class RuleWait(Answer):
+    """A rule of the queue that makes the pull request wait."""
+
+    rule: str
+    text: Plain = Field(description="What it waits for.")
+    until: str | None = Field(description="When the wait ends at the latest, if a time ends it.")
+
+
 class PullRequestState(Answer):
     """A pull request in its queue."""
 
@@ -153,6 +161,15 @@ class PullRequestState(Answer):
     who_must_act: Acting
     retryable: bool = Field(
         description="Whether the same commit may pass if it is submitted again."
+    )
+    entered_by_rule: Annotated[str | None, At("rules.enteredBy")] = Field(
+        default=None, description="The rule of the queue that submitted it."
+    )
+    priority_by_rule: Annotated[str | None, At("rules.priorityBy")] = Field(
+        default=None, description="The rule of the queue that gives its priority."
+    )
+    waits_for_rules: Annotated[list[RuleWait], At("rules.waitsFor"), OR_EMPTY] = Field(
+        default=[], description="The rules that make it wait now."
     )
     position: int | None = Field(description="Place in the queue, from 1; null outside the line.")
     queue_length: int | None

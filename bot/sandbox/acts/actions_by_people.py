@@ -358,6 +358,9 @@ ACTIONS: Mapping[str, Callable[[Action], Result]] = {
     "archive": lambda one: repositories.set_archived(
         one.repository, one.actor, is_archived=one.flag("archived", default=True)
     ),
+    "auto_merge": lambda one: pull_requests.set_auto_merge(
+        one.pull, one.actor, one.flag("enabled", default=True)
+    ),
     "close": partial(_set_state, state="closed"),
     "comment": _comment,
     "default_branch": lambda one: repositories.set_default_branch(
@@ -412,5 +415,5 @@ ACTIONS: Mapping[str, Callable[[Action], Result]] = {
 }
 
 NEEDS_WRITE = frozenset(
-    {"push", "force_push", "delete_branch", "merge", "stack", "enqueue", "rerun_ci"}
+    {"push", "force_push", "delete_branch", "merge", "stack", "enqueue", "rerun_ci", "auto_merge"}
 )

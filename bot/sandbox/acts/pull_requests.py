@@ -11,7 +11,7 @@ from itertools import pairwise
 from bot.sandbox import deliver
 from bot.sandbox.acts import pull_states
 from bot.sandbox.git import ZERO
-from bot.sandbox.records import Actor, Json, Review, Stack, Thread
+from bot.sandbox.records import Actor, AutoMerge, Json, Review, Stack, Thread
 from bot.sandbox.refusal import Refusal, custom, invalid, refused, say
 from bot.sandbox.shapes import pulls
 from bot.sandbox.world import PullRequest, Repository
@@ -169,6 +169,17 @@ async def set_draft(pull: PullRequest, actor: Actor, draft: bool) -> None:
         pull.touch()
         action = "converted_to_draft" if draft else "ready_for_review"
         await pull_states.announce(pull, action, actor.account)
+
+
+async def set_auto_merge(pull: PullRequest, actor: Actor, enabled: bool) -> None:
+    """Ask GitHub to merge it once it can be merged, or take that back; raises the event."""
+    if enabled is not (pull.auto_merge is None):
+        return
+    now = pull.repository.world.now()
+    pull.auto_merge = AutoMerge(actor.account, now) if enabled else None
+    pull.touch()
+    action = "auto_merge_enabled" if enabled else "auto_merge_disabled"
+    await pull_states.announce(pull, action, actor.account)
 
 
 def review(pull: PullRequest, actor: Actor, event: str, body: str = "") -> Review:

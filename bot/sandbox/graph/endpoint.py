@@ -348,6 +348,11 @@ def _pull_request(pull: PullRequest) -> Json:
         "mergeStateStatus": lambda _: merge_rules.merge_state(pull),
         "reviewDecision": lambda _: merge_rules.review_decision(pull),
         "isInMergeQueue": pull.queued,
+        "autoMergeRequest": pull.auto_merge
+        and {
+            "enabledAt": when(pull.auto_merge.at),
+            "enabledBy": _account(pull.auto_merge.by),
+        },
         "headRefName": pull.head_ref,
         "headRefOid": pull.head_sha,
         "headRepository": lambda _: _repository_value(pull.head_repo),

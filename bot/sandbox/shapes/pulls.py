@@ -43,8 +43,19 @@ def pull_simple(one: PullRequest) -> Json:
         "head": _end(one.head_repo, one.head_ref, one.head_sha),
         "base": _end(repository, one.base_ref, one.base_sha),
         "_links": {name: {"href": href} for name, href in hrefs.items()},
-        "auto_merge": None,
+        "auto_merge": _auto_merge(one),
         **({} if stack_of is None else {"stack": stack(one, stack_of)}),
+    }
+
+
+def _auto_merge(one: PullRequest) -> Json | None:
+    if one.auto_merge is None:
+        return None
+    return {
+        "enabled_by": people.account(one.repository.world, one.auto_merge.by),
+        "merge_method": "merge",
+        "commit_title": one.title,
+        "commit_message": one.body or "",
     }
 
 

@@ -16,7 +16,7 @@ from service.mergequeue.engine.applying.settings import sources
 from service.mergequeue.engine.checked import CheckedName, Reporter, checked_of
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.explaining.acting import Acting
-from service.mergequeue.engine.model import PRIORITY_NAMES, Hold
+from service.mergequeue.engine.model import PRIORITY_NAMES, Entry, Hold
 from service.mergequeue.engine.outputs import (
     EntryMoved,
     EntrySubmitted,
@@ -29,7 +29,7 @@ from service.mergequeue.operations.views import PullRequestView, QueueView, Time
 from service.mergequeue.wording import checked_names, history, holds, reasons, rule_notes, situation
 from service.mergequeue.wording.situation import Situation, Tables
 from service.runtime import Compatibility, Options
-from service.vocabulary import SYSTEM, CheckKind
+from service.vocabulary import SYSTEM, Channel, CheckKind
 
 _LEVELS = sorted((value, name) for name, value in PRIORITY_NAMES.items())
 
@@ -75,6 +75,7 @@ def submission(
         position=view.position,
         queue_length=view.length,
         eta=view.eta,
+        rules=_rules(entry),
         conclusion=view.conclusion,
         links=answers.SubmissionLinks(
             page=pages and f"{pages}/pull/{entry.pr}",
@@ -83,6 +84,18 @@ def submission(
         ),
         required_checks=required_checks(checked),
         timeline=timeline(view),
+    )
+
+
+def _rules(entry: Entry) -> answers.RulesShown:
+    is_by_rule = entry.submitted_by.channel is Channel.RULE
+    return answers.RulesShown(
+        entered_by=entry.submitted_by.login if is_by_rule else None,
+        priority_by=entry.priority_rule or None,
+        waits_for=[
+            answers.RuleWaitShown(rule=one.rule, text=one.text, until=one.until)
+            for one in entry.waits
+        ],
     )
 
 

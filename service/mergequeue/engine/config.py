@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from service.mergequeue.engine.rules import EntryRule
 from service.settings import Chars, Form, Items, Range, Template, definitions, setting
 from service.vocabulary import MergeMethod
 
@@ -129,7 +130,8 @@ class BatchingRule:
     policy: str = "ISOLATE"
 
 
-ConfigValue = bool | int | float | str | None | tuple[str, ...] | tuple[BatchingRule, ...]
+ListValue = tuple[str, ...] | tuple[BatchingRule, ...] | tuple[EntryRule, ...]
+ConfigValue = bool | int | float | str | None | ListValue
 """The types of the values of settings."""
 
 
@@ -439,6 +441,12 @@ class QueueConfig:
         "bots that may submit and cancel",
         "to let a dependency bot submit its own pull requests",
         Items("logins", 100),
+    )
+    rules: tuple[EntryRule, ...] = setting(
+        (),
+        "which pull requests enter by themselves, go first, or wait, and when",
+        "for labels that submit or go first, freezes, approvals on release branches, see "
+        "[Rules](../how-to/rules.md)",
     )
 
     @property

@@ -11,7 +11,7 @@ from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import Step
 from service.mergequeue.engine.planning import plan, refreshing
 from service.mergequeue.engine.policy import policies
-from service.mergequeue.engine.state import readiness
+from service.mergequeue.engine.state import readiness, waiting
 from service.mergequeue.engine.state.draft import Draft
 from service.vocabulary import SYSTEM, Actor
 
@@ -125,6 +125,14 @@ def _of_batches(draft: Draft) -> Iterator[datetime]:
         yield until
 
 
+def _of_rules(draft: Draft) -> Iterator[datetime]:
+    """Yield when an entry begins or ceases to wait for a rule, or for its own time."""
+    for pr in draft.places.timed:
+        border = waiting.next_border(draft.entries[pr].facts, draft.now)
+        if border is not None:
+            yield border
+
+
 def _of_entries(draft: Draft) -> Iterator[datetime]:
     hours = draft.queue.config.not_ready_timeout_hours
     if hours:
@@ -145,6 +153,7 @@ def _of_entries(draft: Draft) -> Iterator[datetime]:
         after = draft.entries[pr].build_after
         if after is not None:
             yield after
+    yield from _of_rules(draft)
     yield from _of_batches(draft)
     for pr in draft.places.delayed:
         yield draft.entries[pr].build_after or draft.now

@@ -24,7 +24,8 @@ class Submit:
 
     `targets` are those known for this head, `p_fail` the chance that it fails its tests. `below`
     are the members below it in its stack, from the bottom up: all of them enter, or none. `entry`:
-    change only this submission; if it has left, nothing enters.
+    change only this submission; if it has left, nothing enters. `rule`: it enters by this rule of
+    the queue, which is its author; it is refused unless the rule still applies and it is ready.
     """
 
     facts: Facts
@@ -35,6 +36,7 @@ class Submit:
     targets: Targets | None = None
     below: tuple["Submit", ...] = ()
     entry: str | None = None
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)

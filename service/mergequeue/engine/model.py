@@ -66,6 +66,15 @@ NOTHING = Detail()
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """A rule that makes an entry wait, and for what; `until` None: until facts or rules change."""
+
+    rule: str
+    text: str
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """Why an entry waits although its facts do not show it: the provider refused its merge.
 
@@ -103,7 +112,8 @@ class Entry:
     `kept` is still counted on by those behind it (optimistic merging). `screened` says that it
     passed alone. `stops` counts its stopped landings by code, `refusals` how often it was set
     aside for one; `refusal` is the one it waits for now. `rested_on` is the base it had in a chain,
-    before that became the target.
+    before that became the target. `waits` are the rules that make it wait now. `is_priority_given`:
+    a person gave its priority, which no rule changes.
     """
 
     id: str
@@ -149,11 +159,20 @@ class Entry:
     refusals: int = 0
     refusal: Refusal | None = None
     rested_on: str | None = None
+    waits: tuple[Waiting, ...] = ()
+    is_priority_given: bool = False
 
     @property
     def waiting_key(self) -> tuple[int, int, int]:
         """Its place among waiting entries: by priority, then by when they were first ready."""
         return self.priority, self.seq or 0, self.pr
+
+    @property
+    def priority_rule(self) -> str:
+        """The rule that gives its priority; empty if no rule does."""
+        ruled = self.facts.ruled
+        is_by_rule = not self.is_priority_given and ruled.priority == self.priority
+        return ruled.priority_rule if is_by_rule else ""
 
     @property
     def touches(self) -> Targets | None:

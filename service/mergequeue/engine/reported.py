@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from service.mergequeue.engine.rules import NOT_RULED, Ruled, Seen
 from service.provenance import Proof
 from service.vocabulary import (
     Approval,
@@ -65,6 +66,8 @@ class Facts:
     `judged_on_head` are the names of checks that its own head passed and that by their names judge
     a pull request, not a tree. `in_stack`: it is a member of a native stack, which the provider
     lands by its merge call alone. `approvals` are told and decide nothing; None: not read.
+    `seen` is the pull request as rules see it; None: the queue has no rules, and the description
+    has no lines for it. `ruled` is what the queue's rules came to when it was read.
     """
 
     pr: int
@@ -88,6 +91,8 @@ class Facts:
     in_stack: bool = False
     judged_on_head: tuple[str, ...] = ()
     approvals: tuple[Approval, ...] | None = None
+    seen: Seen | None = None
+    ruled: Ruled = NOT_RULED
 
     @property
     def below(self) -> tuple[int, ...]:
@@ -96,6 +101,21 @@ class Facts:
             return ()
         names = (each.name for each in self.blockers if each.code is BlockerCode.STACKED)
         return tuple(int(number) for name in names for number in (name or "").split())
+
+    @property
+    def depends_on(self) -> tuple[int, ...]:
+        """The open pull requests that its description names in lines `Depends-On`."""
+        if not self.blockers:
+            return ()
+        names = (each.name for each in self.blockers if each.code is BlockerCode.DEPENDS_ON)
+        return tuple(int(number) for name in names for number in (name or "").split())
+
+    def without_dependency(self, pr: int) -> "Facts":
+        """Return the facts after the merge of `pr`, on which it depended."""
+        left = " ".join(str(number) for number in self.depends_on if number != pr)
+        others = (each for each in self.blockers if each.code is not BlockerCode.DEPENDS_ON)
+        waits = (Blocker(BlockerCode.DEPENDS_ON, left),) if left else ()
+        return replace(self, blockers=(*others, *waits))
 
     def after_merge_of(self, pr: int) -> "Facts | None":
         """Return the facts without `pr` below it; None if it is the only one that is left."""

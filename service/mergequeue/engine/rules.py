@@ -1,4 +1,4 @@
-"""Rules of entry and order: what a queue's settings say, and what they come to for a pull request.
+"""Rules of entry and order: those of a queue's settings, and their results for a pull request.
 
 `service/mergequeue/entry_rules` judges a pull request by them when its facts are read; the engine
 acts on what came of it and knows neither expressions nor recurrences.
@@ -10,7 +10,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """When a rule applies: from `start` for some minutes, and again by a recurrence of RFC 5545.
+    """The time of a rule: from `start` for some minutes, and again by a recurrence (RFC 5545).
 
     `start` is local time in `zone` (an IANA name). `repeat` is an RRULE without its name, such as
     `FREQ=WEEKLY;BYDAY=FR`; empty: once. `except_on` are local dates on which none begins.
@@ -25,7 +25,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class EntryRule:
-    """What happens to the pull requests for which `when` (an expression of CEL) is true.
+    """A decision about the pull requests for which `when` (an expression of CEL) is true.
 
     `when` empty: all. `during` None: always. `enter`: they enter by themselves. `wait_for` says
     for what they wait while the rule applies to them; empty: for nothing.
@@ -71,7 +71,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class RuleWait:
-    """What a rule makes a pull request wait for; `spans` None: until facts or rules change."""
+    """A wait of a pull request, by a rule; `spans` None: until facts or rules change."""
 
     rule: str
     text: str
@@ -84,7 +84,7 @@ class RuleWait:
 
 @dataclass(frozen=True, slots=True)
 class Ruled:
-    """What the rules come to for a pull request.
+    """The result of the rules for a pull request.
 
     The first rule with a priority gives it, the first that enters lets it in, and all waits count.
     A name is empty where no rule decides.

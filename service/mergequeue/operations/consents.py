@@ -3,7 +3,7 @@
 Comments and the API ask the same questions (docs/design/security.md 4).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from service import globs
@@ -36,20 +36,10 @@ def _sensitive_of(
     is_of_it = changed.head == pull.head_sha and changed.base == pull.base_branch
     if not (changed.complete and is_of_it):
         return UNKNOWN_FILES
-    found = sorted({path for path in changed.paths if is_sensitive(path, patterns)})
-    return tuple(found) if len(found) <= PATHS_MAX else UNKNOWN_FILES
-
-
-def is_sensitive(path: str, patterns: Iterable[str]) -> bool:
-    """Return whether one of the patterns fits, in any case of the letters.
-
-    A pattern without a slash is the name of a file in any folder.
-    """
-    whole = path.lower()
-    name = whole.rpartition("/")[2]
-    return any(
-        globs.matches(pattern.lower(), whole if "/" in pattern else name) for pattern in patterns
+    found = sorted(
+        {path for path in changed.paths if any(globs.matches_path(one, path) for one in patterns)}
     )
+    return tuple(found) if len(found) <= PATHS_MAX else UNKNOWN_FILES
 
 
 async def sensitive_files(

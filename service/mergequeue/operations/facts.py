@@ -18,7 +18,7 @@ from service.mergequeue.engine.inputs import (
 from service.mergequeue.engine.model import MergeQueue, Tip
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.reported import Facts
-from service.mergequeue.operations import chains, turn
+from service.mergequeue.operations import chains, rulings, turn
 from service.mergequeue.store import consents
 from service.mergequeue.store.consents import ShownHead
 from service.mergequeue.store.pull_requests import PullRequestHead
@@ -90,7 +90,7 @@ async def facts_of_many(
         if config.direct_merge_mode is Toggle.ALWAYS and pull.state is PullRequestState.OPEN:
             plain = await _with_own_checks(runtime, queue.repo, config, pull, plain)
         found[pull.number] = plain
-    return found
+    return await rulings.with_rulings(runtime, queue.repo, config, pulls, found)
 
 
 async def differing(

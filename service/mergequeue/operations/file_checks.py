@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
-import orjson
 import structlog
 from pydantic.alias_generators import to_camel
 
@@ -19,6 +18,7 @@ from service.database.outbox import Lane, OutboxItem
 from service.errors import NotFound
 from service.mergequeue.engine.config import SETTINGS, ConfigValue, changed
 from service.mergequeue.engine.model import FileFault, MergeQueue
+from service.mergequeue.engine.rules import EntryRule
 from service.mergequeue.operations import replaying, simulate, turn
 from service.mergequeue.operations.replaying import Busy, Variant
 from service.mergequeue.operations.repository_file import PATH, Checked
@@ -29,6 +29,7 @@ from service.mergequeue.wording.file_checks import Replayed, SettingChange
 from service.provider.errors import Gone, NotPermitted, Suspended
 from service.provider.values import CheckReport, CheckReportStatus
 from service.runtime import Runtime
+from service.settings import short_json
 from service.vocabulary import PullRequestState, QueueRef, Sha
 
 log = structlog.get_logger()
@@ -62,6 +63,7 @@ NOT_REPLAYED = frozenset(
 """Settings that a replay does not depend on."""
 
 NO_EFFECT = "These settings do not change how long the queue takes or how many runs it needs."
+NO_RULE = "no such rule"
 BUSY = "Another replay is running. Try again in a minute."
 NO_HISTORY = "No submission to this queue ended in the last 30 days, so there is none to replay."
 TOO_LONG = (
@@ -165,11 +167,12 @@ async def _report(
         return _check_run(CheckReportStatus.FAILURE, title, summary)
     changes = _changes_by(value, checked.settings_for(queue.branch))
     shown = [
-        SettingChange(to_camel(name), _text(getattr(value.config, name)), _text(new))
+        each
         for name, new in changes.items()
+        for each in _shown(to_camel(name), getattr(value.config, name), new)
     ]
     replayed = await effect(runtime, queue, value, changes)
-    title = file_checks.changes_title(queue.branch, shown)
+    title = file_checks.changes_title(queue.branch, len(changes))
     summary = file_checks.changes_summary(shown, replayed)
     return _check_run(CheckReportStatus.SUCCESS, title, summary)
 
@@ -226,5 +229,28 @@ async def effects(
     )
 
 
+def _shown(name: str, before: ConfigValue, after: ConfigValue) -> list[SettingChange]:
+    """Return the change of a setting; that of rules in a row for each rule that differs."""
+    if name != "rules":
+        return [SettingChange(name, _text(before), _text(after))]
+    old, new = _by_name(before), _by_name(after)
+    changes = [
+        SettingChange(
+            f"rules: {rule}", _text(old.get(rule, NO_RULE)), _text(new.get(rule, NO_RULE))
+        )
+        for rule in {**old, **new}
+        if old.get(rule) != new.get(rule)
+    ]
+    order = [rule for rule in old if rule in new], [rule for rule in new if rule in old]
+    if order[0] != order[1]:
+        changes.append(SettingChange("order of rules", *map(_text, order)))
+    return changes
+
+
+def _by_name(rules: ConfigValue) -> dict[str, EntryRule]:
+    given = rules if isinstance(rules, tuple) else ()
+    return {each.name: each for each in given if isinstance(each, EntryRule)}
+
+
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+    return value if isinstance(value, str) else short_json(value)

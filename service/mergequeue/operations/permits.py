@@ -11,7 +11,7 @@ from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import LandMode, MergeQueue
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.planning import landing
-from service.mergequeue.engine.state import holds
+from service.mergequeue.engine.state import holds, waiting
 from service.mergequeue.engine.states import LANDS, EntryState, RunStatus
 from service.mergequeue.landing_records import LandingRecord
 from service.mergequeue.operations.commit_values import CommitTexts
@@ -103,7 +103,7 @@ def against(value: MergeQueue, action: Land, now: datetime) -> str | None:
         return "The queue is on hold."
     if value.tip != action.expected_tip or value.kept_move is not None:
         return "The target branch has moved."
-    return _against_run(value, action, now) or _against_entries(value, action)
+    return _against_run(value, action, now) or _against_entries(value, action, now)
 
 
 def _against_run(value: MergeQueue, action: Land, now: datetime) -> str | None:
@@ -121,7 +121,7 @@ def _against_run(value: MergeQueue, action: Land, now: datetime) -> str | None:
     return None if judged.is_green else "A required status has not passed."
 
 
-def _against_entries(value: MergeQueue, action: Land) -> str | None:
+def _against_entries(value: MergeQueue, action: Land, now: datetime) -> str | None:
     for step in action.steps:
         entry = value.entries.get(step.pr)
         if entry is None or entry.id != step.entry or entry.head != step.head:
@@ -132,4 +132,6 @@ def _against_entries(value: MergeQueue, action: Land) -> str | None:
             return f"Pull request {step.pr} has joined a stack."
         if entry.unmet:
             return f"Pull request {step.pr} is not ready: {entry.unmet[0].value}."
+        if waiting.is_changed(entry, now):
+            return f"Pull request {step.pr} waits from now on."
     return None

@@ -57,12 +57,14 @@ class SubmitOptions:
     """The options of a submission; None: not given. `sha` may be a prefix of the head.
 
     `entry`: they are for this submission, and for no other that a command may find instead.
+    `rule`: it enters by this rule of the queue; empty: somebody submits it.
     """
 
     priority: int | None = None
     no_batch: bool | None = None
     sha: str | None = None
     entry: str | None = None
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +118,14 @@ async def submit_fetched(
             no_batch=options.no_batch,
             targets=await _targets_of(runtime, queue, each),
             p_fail=estimates.of_submission(runtime, queue, each),
+            rule=options.rule,
         )
         for each in known.values()
     ]
     submission = replace(top, below=tuple(below), entry=options.entry)
-    row = audit_row(runtime, queue, by.actor, "pull_request.submit", top.facts.pr)
+    row = None
+    if not options.rule:
+        row = audit_row(runtime, queue, by.actor, "pull_request.submit", top.facts.pr)
     along = turn.Along(audit=row, on_taken=by.on_taken)
     steps = await turn.take(runtime, queue.id, [*inputs, submission], along)
     if steps[-1].refusal is None:

@@ -170,7 +170,7 @@ def _message(place: document.Path, error: ErrorDetails) -> str:
 
 def _where(place: document.Path) -> tuple[type[BaseModel], str]:
     """Return the model that an unknown key is in, and what the key is not."""
-    if len(place) > 3:
+    if len(place) > 3:  # rules of entry have a finding of their own
         return setting_types.BatchingRuleWritten, "is not a key of a batching rule"
     if len(place) == 3:
         return BranchSettings, "is not a setting of a queue"

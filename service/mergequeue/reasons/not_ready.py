@@ -174,6 +174,75 @@ RECORDS = (
         ),
     ),
     Record(
+        "depends_on",
+        need=Need(
+            goal="[{below}, on which it depends, {below_have} been merged"
+            "|the PRs on which it depends have been merged]",
+            brief="[the merge of {below}|the PRs on which it depends]",
+            step="[{below}, on which it depends, {below_are} merged"
+            "|the PRs on which it depends are merged]",
+            met="every PR on which it depends has been merged",
+            blocker=BlockerCode.DEPENDS_ON,
+            is_named=True,
+            listed=Listed.OPEN,
+            grace=Grace.NONE,
+            is_patient=True,
+        ),
+    ),
+    Record(
+        "dependency_lost",
+        who=AUTHOR,
+        need=Need(
+            goal="the line `Depends-On` of its description names PRs that can be merged first"
+            "[ ({dependency}: the author removes or corrects the line)]",
+            brief="a valid line `Depends-On`",
+            step="the author removes or corrects the line `Depends-On` of its description"
+            "[ ({dependency})]",
+            blocker=BlockerCode.DEPENDENCY_LOST,
+            is_named=True,
+            listed=Listed.OPEN,
+            grace=Grace.NONE,
+        ),
+    ),
+    Record(
+        "not_before",
+        need=Need(
+            goal="[it is {until}, before which its description lets no merge happen"
+            "|the time has come before which its description lets no merge happen]",
+            brief="[{until}|the time in its description]",
+            step="[it is {until}|the time in its description comes]",
+            met="its description names no time that is yet to come",
+            listed=Listed.OPEN,
+            grace=Grace.NONE,
+            is_patient=True,
+        ),
+    ),
+    Record(
+        "not_before_unreadable",
+        who=AUTHOR,
+        need=Need(
+            goal="the line `Not-Before` of its description can be read[ ({cause} cannot: the "
+            "author writes a time such as `2026-12-01T09:00+01:00`)]",
+            brief="a valid line `Not-Before`",
+            step="the author corrects the line `Not-Before` of its description, for example to "
+            "`2026-12-01T09:00+01:00`",
+            blocker=BlockerCode.NOT_BEFORE_UNREADABLE,
+            is_named=True,
+            listed=Listed.OPEN,
+            grace=Grace.NONE,
+        ),
+    ),
+    Record(
+        "waits_for_rule",
+        who=MAINTAINER,
+        need=Need(
+            goal="[rule {rule}|each rule of the queue] lets it go on[ (it waits for {awaited})]",
+            brief="[{awaited}|the rules of the queue]",
+            met="no rule of the queue makes it wait",
+            listed=Listed.OPEN,
+        ),
+    ),
+    Record(
         "provider_queued",
         who=MAINTAINER,
         need=Need(

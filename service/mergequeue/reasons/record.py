@@ -58,7 +58,8 @@ class Need:
     brings it about, and `met` the clause when it is met or was never in question; both are the goal
     where they are empty. `blocker` is the provider's word for it, `is_named` if that names a check,
     a rule or the like. `follows_rules`: unknown while the rules of the branch are. Conditions of
-    a higher `rank` are shown after the others.
+    a higher `rank` are shown after the others. `is_patient`: the queue waits for it without limit
+    (docs/design/engine.md 5.1).
     """
 
     goal: str
@@ -71,6 +72,7 @@ class Need:
     grace: Grace = Grace.USUAL
     follows_rules: bool = False
     rank: int = 0
+    is_patient: bool = False
 
 
 @dataclass(frozen=True, slots=True)

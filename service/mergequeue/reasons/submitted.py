@@ -21,4 +21,5 @@ RECORDS = (
     _requested("user_requested", "removed by a person"),
     _requested("admin_requested", "removed by a maintainer"),
     _requested("api_requested", "removed over the API"),
+    Record("rule_requested", retryable=True, submitted="queued by {submitter}"),
 )

@@ -5,7 +5,7 @@ A table of an engine's value has a column for each of its fields (`columns_of`).
 
 from datetime import datetime
 
-from sqlalchemy import Index, Text, literal_column
+from sqlalchemy import Index, Text, false, literal_column
 from sqlmodel import Field
 
 from service.database.tables_base import MOVES_WITH_REPOSITORY, Row, partial, partial_unique
@@ -67,6 +67,8 @@ class EntryRow(Row, table=True, columns_of=Entry):
     id: str = Field(unique=True)
     pr: int = Field(sa_type=Id)
     rank: int | None = Field(sa_type=Id)
+    waits: str = Field(sa_type=Json, sa_column_kwargs={"server_default": "[]"})
+    is_priority_given: bool = Field(sa_column_kwargs={"server_default": false()})
     # Words of `target_sets.py`.
     targets: str | None
     wide: str | None

@@ -130,7 +130,11 @@ def _submitted(view: PullRequestText) -> Phrase:
     entry = view.entry
     at = times.clock_time(entry.submitted_at, view.now)
     who = phrases.actor(entry.submitted_by)
-    return phrase("Queued by {} at " + at + " for {}.", who, phrases.short(entry.head))
+    said = phrase("Queued by {} at " + at + " for {}.", who, phrases.short(entry.head))
+    if not entry.priority_rule:
+        return said
+    name = history.priority_name(entry.priority)
+    return said + phrase(f" Its priority is {name}, by rule {{}}.", entry.priority_rule)
 
 
 def _as_of(view: PullRequestText, what: str) -> Phrase:

@@ -26,7 +26,7 @@ from service.mergequeue.engine.policy import constants
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, NEEDS, HoldReason, Reason
 from service.mergequeue.engine.state.holds import stops_landings
 from service.mergequeue.engine.states import LANDS, EntryState
-from service.mergequeue.reasons.record import Listed
+from service.mergequeue.reasons.record import Listed, WhoMustAct
 from service.mergequeue.wording import checked_names, holds, readiness, reporters
 from service.mergequeue.wording.situation import PullRequestText, UnmetCondition
 from service.text import markdown, phrases, times
@@ -74,8 +74,12 @@ def clause(condition: Condition, queue: MergeQueue) -> Phrase:
 def lines(view: PullRequestText) -> list[tuple[bool, Phrase]]:
     """Return the rows of a checklist: whether each is met, and its clause."""
     found: list[tuple[bool, Phrase]] = []
+    told: set[Reason] = set()
     for each in view.explained.conditions:
         if isinstance(each.code, Reason) and not each.met:
+            if each.code in told:
+                continue
+            told.add(each.code)
             unmet = [one for one in view.situation.unmet if one.code is each.code]
             found.extend((False, readiness.goal(one)) for one in unmet)
         elif isinstance(each.code, ConditionCode) or NEEDS[each.code].listed is Listed.ALWAYS:
@@ -153,7 +157,11 @@ def _stopping(view: PullRequestText) -> list[Hold]:
 
 def _ready(condition: Condition, code: Reason, queue: MergeQueue) -> Phrase:
     state = " ".join(map(str, condition.prs)) if code is Reason.STACKED else ""
-    unmet = UnmetCondition(code, queue.branch, condition.name, state)
+    until = condition.at if code is Reason.NOT_BEFORE else None
+    if code is Reason.WAITS_FOR_RULE:
+        state = condition.word
+        until = condition.at if condition.who_must_act is WhoMustAct.NOBODY else None
+    unmet = UnmetCondition(code, queue.branch, condition.name, state, until=until)
     return readiness.met(unmet) if condition.met else readiness.goal(unmet)
 
 

@@ -55,9 +55,8 @@ def faults_summary(faults: Sequence[FileFault]) -> str:
     return "\n".join([*lines, "", todo])
 
 
-def changes_title(branch: str, changes: Sequence[SettingChange]) -> str:
+def changes_title(branch: str, count: int) -> str:
     """Return how many settings of which queue the merge changes."""
-    count = len(changes)
     if count == 0:
         return "No setting changes"
     word = "setting changes" if count == 1 else "settings change"
@@ -68,7 +67,7 @@ def changes_summary(changes: Sequence[SettingChange], replay: Replayed | str) ->
     """Return the changed settings and the figures of the replay, or why there are none."""
     if not changes:
         return f"The queue has these settings already. {RESTRICTED}"
-    rows = [(f"`{each.name}`", _inert(each.before), _inert(each.after)) for each in changes]
+    rows = [(_inert(each.name), _inert(each.before), _inert(each.after)) for each in changes]
     settings = markdown.table(("Setting", "Now", "After the merge"), rows)
     effect = replay if isinstance(replay, str) else _figures(replay)
     return "\n\n".join((settings, effect, RESTRICTED))

@@ -36,6 +36,7 @@ _CHANNELS = {
     Channel.COMMENT: "comment",
     Channel.CHECKBOX: "checkbox",
     Channel.LABEL: "label",
+    Channel.RULE: "rule",
     Channel.BUTTON: "button",
     Channel.DASHBOARD: "dashboard",
     Channel.API: "API",

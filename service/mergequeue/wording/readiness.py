@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from service.mergequeue.reasons.record import Need
 from service.mergequeue.wording.names import MERGE
 from service.mergequeue.wording.situation import UnmetCondition
-from service.text import phrases
+from service.text import phrases, times
 from service.text.phrases import NAMES_SHOWN_MAX, Argument, Code, Phrase, counted, listed, phrase
 from service.vocabulary import CODE_OWNERS, LAST_PUSH
 
@@ -79,6 +79,37 @@ def _numbers(name: str) -> list[int]:
     return [int(word) for word in name.split() if word.isdecimal()]
 
 
+def _until(condition: UnmetCondition) -> Phrase | None:
+    return None if condition.until is None else phrase(times.moment(condition.until))
+
+
+def _awaited(condition: UnmetCondition) -> Phrase | None:
+    """Return what a rule waits for, and until when at most; None if that is not known."""
+    if not condition.state:
+        return None
+    text = phrase("{}", phrases.quoted(condition.state))
+    until = _until(condition)
+    return text if until is None else text + phrase(", until {}", until)
+
+
+def _dependency(condition: UnmetCondition) -> Phrase | None:
+    """Return what is wrong with a line `Depends-On`: the name is a word, and pull requests."""
+    fault = next((words for word, words in _DEPENDENCIES.items() if word in condition.name), None)
+    pulls = phrases.pulls(_numbers(condition.name))
+    return None if fault is None else phrases.filled(fault, {"prs": pulls}.get)
+
+
+_DEPENDENCIES = {
+    "closed": "{prs|a PR that it names} was closed without a merge",
+    "unknown": "{prs|a number that it names} is no PR of this repository",
+    "itself": "it names itself",
+    "round": "{prs|a PR that it names} depends on it",
+    "unreadable": "it names no PR",
+    "many": "it names too many PRs",
+}
+"""The faults of a line `Depends-On`, by the first word of the blocker's name."""
+
+
 _APPROVERS = {
     CODE_OWNERS: "a code owner",
     LAST_PUSH: "somebody other than the last pusher",
@@ -97,6 +128,10 @@ _PLACES: dict[str, Callable[[UnmetCondition], Argument | None]] = {
     "below_have": lambda condition: phrase("has" if len(_below(condition)) == 1 else "have"),
     "absent": lambda condition: phrases.pulls(_absent(condition)),
     "absent_are": lambda condition: phrase(phrases.are(_absent(condition))),
+    "until": _until,
+    "awaited": _awaited,
+    "rule": lambda condition: condition.name or None,
+    "dependency": _dependency,
     "merge": lambda _: MERGE,
 }
 """The names that a template of a need may use."""

@@ -34,7 +34,8 @@ class UnmetCondition:
     `name` is the check, the rule, or the base branch that it has instead; `state` what a
     check says now, in a word or two. Of a stack `name` lists the numbers of the members that must
     be merged first, `state` those among them that are not in the queue. Of a review `state` is the
-    base that the pull request had in a chain.
+    base that the pull request had in a chain. Of a rule of the queue `state` is what it waits for.
+    `until`: when a time ends the wait.
     """
 
     code: Reason
@@ -42,6 +43,7 @@ class UnmetCondition:
     name: str = ""
     state: str = ""
     head: Sha | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,14 @@ def unmet_conditions_of(
     """
     found: list[UnmetCondition] = []
     for code in entry.unmet:
+        if code is Reason.WAITS_FOR_RULE and entry.waits:
+            found += [
+                UnmetCondition(code, target, one.rule, one.text, until=one.until)
+                for one in entry.waits
+            ]
+            continue
+        seen = entry.facts.seen if code is Reason.NOT_BEFORE else None
+        until = None if seen is None else seen.not_before
         names = _names(code, entry) or ("",)
         for name in names:
             state = ""
@@ -121,7 +131,7 @@ def unmet_conditions_of(
                 state = " ".join(map(str, _absent_of(name, queued)))
             if code is Reason.REVIEW_REQUIRED and entry.rested_on is not None:
                 state = entry.rested_on
-            found.append(UnmetCondition(code, target, name, state, entry.head))
+            found.append(UnmetCondition(code, target, name, state, entry.head, until))
     return tuple(found)
 
 

@@ -8,6 +8,7 @@ from service.accounts import installations
 from service.evidence import lost_reports
 from service.mergequeue.operations import (
     building,
+    entering,
     estimates,
     landing_evidence,
     lost_branches,
@@ -46,6 +47,7 @@ def awaited(periods: Periods) -> Periodic:
     """Other sweeps for whose results somebody may be waiting."""
     return (
         (reconcile.read_live_queues, periods.queues),
+        (entering.enter_everywhere, periods.queues),
         (installations.read_all, periods.idle),
         (reconcile.read_all_queues, periods.idle),
         (lost_branches.restore_branches, periods.orphans),

@@ -13,7 +13,8 @@ RECORD = [
     *("prBaseBranch", "prAuthor", "readiness", "forceEnqueued", "isCurrentlySubmittedToQueue"),
     "requiredChecks",
     *("verifiedByTestRun", "testRunId", "reason", "reasonMessage", "retryable", "whoMustAct"),
-    *("position", "queueLength", "eta", "submittedAt", "submittedBy", "restarts", "conclusion"),
+    *("position", "queueLength", "eta", "submittedAt", "submittedBy", "rules"),
+    *("restarts", "conclusion"),
     "links",
 ]
 ALONE = ["readiness", "forceEnqueued", "isCurrentlySubmittedToQueue", "requiredChecks"]

@@ -86,6 +86,7 @@ DEFAULTS: dict[str, object] = {
         ".sandbox/*",
     ],
     "allowedBotSubmitters": [],
+    "rules": [],
 }
 SHOWN = [
     *("version", "stateChangedAt", "stateChangedBy"),
@@ -142,6 +143,30 @@ CHANGES = {
     "statusReporters": ["unit=15368", "scan=@7", "docs=any"],
     "flakyKnowledgeEnabled": False,
     "maxExcusedFailures": 1,
+    "rules": [
+        {
+            "name": "weekend",
+            "when": '!("hotfix" in labels)',
+            "during": {
+                "start": "2026-11-27T18:00",
+                "zone": "Europe/Berlin",
+                "minutes": 3720,
+                "repeat": "FREQ=WEEKLY",
+                "exceptOn": ["2026-12-25"],
+            },
+            "priority": 10,
+            "enter": False,
+            "waitFor": "the end of the weekend",
+        },
+        {
+            "name": "hotfix",
+            "when": "",
+            "during": None,
+            "priority": None,
+            "enter": True,
+            "waitFor": "",
+        },
+    ],
 }
 
 
@@ -332,12 +357,36 @@ async def test_switching_modes_is_not_set_by_hand(client, queue):
         ("fullSuite", "true", "/fullSuite"),
         ("batchingRules", [{"targetPattern": "//a*b"}], "/batchingRules/0/targetPattern"),
         ("batchingRules", ["//a"], "/batchingRules/0"),
+        ("rules", [{"name": "a", "when": "1 +", "enter": True}], "/rules/0/when"),
+        ("rules", [{"name": "a"}], "/rules/0/name"),
+        ("rules", [{"name": "a", "enter": True}] * 2, "/rules/1/name"),
+        ("rules", [{"name": "a", "priority": "soon"}], "/rules/0/priority"),
+        (
+            "rules",
+            [{"name": "a", "enter": True, "during": {"start": "1", "zone": "UTC", "minutes": 1}}],
+            "/rules/0/during/start",
+        ),
     ],
 )
 async def test_a_setting_of_batches_and_lanes_keeps_its_range(client, name, value, field):
     answer = await client.post("updateQueue", client.named(**{name: value}))
     assert answer.is_problem(400, "invalid_field")
     assert answer.json["errors"][0]["field"] == field
+
+
+@pytest.mark.parametrize("place", ["wehn", "during"])
+async def test_a_misspelled_key_of_a_rule_is_refused_even_where_unknown_fields_are_ignored(
+    client, world, place
+):
+    rule = {"name": "a", "enter": True}
+    period = {"start": "2026-11-27T18:00", "zone": "UTC", "minutes": 1, "wehn": ""}
+    rules = [rule | ({"during": period} if place == "during" else {"wehn": "draft"})]
+    branch = await world.new_branch()
+    for endpoint, named in (("createQueue", client.named(branch)), ("updateQueue", client.named())):
+        answer = await client.post(endpoint, {**named, "rules": rules})
+        assert answer.is_problem(400, "invalid_field")
+        [fault] = answer.json["errors"]
+        assert fault["field"].endswith("/wehn")
 
 
 async def test_a_merge_method_the_repository_lacks_is_refused(client, world, queue):

@@ -18,42 +18,13 @@ from service.http.models.common import (
     Request,
 )
 from service.mergequeue.engine import targets
-from service.mergequeue.engine.model import DEFAULT_PRIORITY, PRIORITY_NAMES
+from service.mergequeue.engine.model import DEFAULT_PRIORITY
 from service.mergequeue.engine.targets import Targets
+from service.mergequeue.operations.setting_types import Priority
 from service.vocabulary import Sha
 
-PRIORITY_MAX = 255
 TARGET_BYTES_MAX = 4096
 _ALL_WORDS = frozenset({"ALL", "IMPACTS_ALL"})
-_PRIORITY_WORDS = tuple(PRIORITY_NAMES)
-
-
-def _priority_in(value: object) -> object:
-    """Return a level name, a digit string or a number, as its number."""
-    if isinstance(value, str) and not value.isdigit():
-        level = PRIORITY_NAMES.get(value.lower())
-        if level is None:
-            raise common.unknown_word(value, _PRIORITY_WORDS, f" or 0 to {PRIORITY_MAX}")
-        return level
-    return common.whole_or_digits(value)
-
-
-PRIORITY_DIGITS = r"^0{0,7}(?:[01]?[0-9]?[0-9]|2[0-4][0-9]|25[0-5])$"
-Priority = Annotated[
-    int,
-    Field(ge=0, le=PRIORITY_MAX),
-    BeforeValidator(_priority_in),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 0, "maximum": PRIORITY_MAX},
-                {"type": "string", "pattern": PRIORITY_DIGITS},
-                {"type": "string", "enum": list(_PRIORITY_WORDS)},
-            ],
-            "examples": [100],
-        }
-    ),
-]
 
 
 class PullRequestToSubmit(PullRequest):

@@ -4,6 +4,7 @@ Each changes only what its command names, or refuses and changes nothing; planni
 """
 
 from service.mergequeue.engine import targets
+from service.mergequeue.engine.applying import priorities
 from service.mergequeue.engine.inputs import (
     Cancel,
     Delete,
@@ -14,7 +15,7 @@ from service.mergequeue.engine.inputs import (
     SetState,
     Submit,
 )
-from service.mergequeue.engine.model import DEFAULT_PRIORITY, Detail, Entry
+from service.mergequeue.engine.model import Detail, Entry
 from service.mergequeue.engine.outputs import (
     EntrySubmitted,
     EntryUpdated,
@@ -25,7 +26,7 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import CANCELLING, LIFTED_BY_PERSON, Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import holds, leaving, line, target
+from service.mergequeue.engine.state import holds, leaving, readiness, target
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, QueueState, RunPhase
 from service.vocabulary import Actor, ActorKind, Channel, PullRequestState
@@ -68,6 +69,8 @@ def _submit(draft: Draft, one: Submit) -> Refused | None:
     if facts.state is not PullRequestState.OPEN:
         return Refused(not_open(facts.state), f"pull request {facts.pr} is {facts.state.value}")
     known = draft.entries.get(facts.pr)
+    if one.rule and (refused := _refusal_of_rule(draft, one)) is not None:
+        return refused
     if known is not None and known.head == facts.head:
         _update(draft, known, one)
         return None
@@ -216,16 +219,36 @@ def _refusal(draft: Draft, one: Submit, known: Entry | None) -> Refused | None:
     return None
 
 
+def _refusal_of_rule(draft: Draft, one: Submit) -> Refused | None:
+    """Refuse what a rule lets in no more, what is in the queue already, and what is not ready."""
+    pr, rules = one.facts.pr, draft.queue.config.rules
+    lets_in = any(rule.enter and rule.name == one.rule for rule in rules)
+    if not lets_in or one.facts.ruled.enter_rule != one.rule:
+        return Refused(Reason.INVALID_VALUE, f"{one.rule} lets pull request {pr} in no more")
+    if pr in draft.entries:
+        return Refused(Reason.INVALID_VALUE, f"pull request {pr} is in the queue already")
+    unmet = readiness.unmet_now(draft, _entry(draft, one))
+    return Refused(unmet[0], f"pull request {pr} is not ready") if unmet else None
+
+
 def _enter(draft: Draft, one: Submit) -> None:
+    entry = _entry(draft, one)
+    draft.put_queue(replace(draft.queue, next_entry=draft.queue.next_entry + 1))
+    draft.record(EntrySubmitted(entry.pr, entry.id, entry.head, entry.reason, entry.priority))
+    draft.enter(entry)
+
+
+def _entry(draft: Draft, one: Submit) -> Entry:
     facts, queue = one.facts, draft.queue
-    entry = Entry(
+    return Entry(
         id=draft.name(f"entry {queue.next_entry}"),
         pr=facts.pr,
         facts=facts,
         head=facts.head,
         submitted_by=one.actor,
         submitted_at=draft.now,
-        priority=DEFAULT_PRIORITY if one.priority is None else one.priority,
+        priority=priorities.by_rules(facts) if one.priority is None else one.priority,
+        is_priority_given=one.priority is not None,
         no_batch=bool(one.no_batch),
         state=EntryState.NOT_READY,
         state_since=draft.now,
@@ -233,17 +256,17 @@ def _enter(draft: Draft, one: Submit) -> None:
         p_fail=one.p_fail or 0.0,
         targets=one.targets,
     )
-    draft.put_queue(replace(queue, next_entry=queue.next_entry + 1))
-    draft.record(EntrySubmitted(entry.pr, entry.id, entry.head, entry.reason, entry.priority))
-    draft.enter(entry)
 
 
 def _update(draft: Draft, entry: Entry, one: Submit) -> None:
     leaving.try_again(draft, (entry,))
     entry = draft.entries[entry.pr]
-    priority = entry.priority if one.priority is None else one.priority
     no_batch = entry.no_batch if one.no_batch is None else one.no_batch
-    updated = replace(entry, priority=priority, no_batch=no_batch, facts=one.facts)
+    updated = replace(entry, no_batch=no_batch, facts=one.facts)
+    if one.priority is not None:
+        updated = replace(updated, priority=one.priority, is_priority_given=True)
+    elif not entry.is_priority_given:
+        updated = replace(updated, priority=priorities.by_rules(one.facts))
     if one.targets is not None and entry.targets is None:
         updated = replace(updated, targets=one.targets)
     if entry.cancel in CANCELLING and entry.canceller is not None:
@@ -251,23 +274,12 @@ def _update(draft: Draft, entry: Entry, one: Submit) -> None:
     if updated == entry:
         return
     draft.put(updated)
-    if (priority, no_batch) != (entry.priority, entry.no_batch):
-        draft.record(EntryUpdated(entry.pr, entry.id, priority, no_batch))
-    raised = priority == line.URGENT and entry.priority != line.URGENT
-    placed = entry.rank is not None and not entry.held_by
-    if raised and placed and entry.state in (EntryState.PENDING, EntryState.TESTING):
-        _leave_batch(draft, entry)
-        line.interrupt(draft, draft.entries[entry.pr])
-
-
-def _leave_batch(draft: Draft, entry: Entry) -> None:
-    """An urgent entry is tested alone, so a batch in progress restarts without it."""
-    run = draft.runs.get(entry.run or "")
-    if run is not None and len(run.entries) > 1:
-        leaving.restart(draft, run, Reason.INTERRUPTED_BY_URGENT, Detail(prs=(entry.pr,)))
+    priorities.note(draft, entry)
 
 
 def _submitted_by(actor: Actor) -> Reason:
+    if actor.channel is Channel.RULE:
+        return Reason.RULE_REQUESTED
     by_api = actor.channel is Channel.API
     return Reason.API_REQUESTED if by_api else Reason.USER_REQUESTED
 

@@ -5,6 +5,7 @@ Each changes only what its report names; a report about what is over changes not
 See docs/design/testing.md 4; docs/design/engine.md 7, 8.
 """
 
+from service.mergequeue.engine.applying import priorities
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import (
     ChecksReported,
@@ -50,6 +51,7 @@ def facts_changed(draft: Draft, one: FactsChanged) -> None:
             draft.judging |= draft.runs.keys() & {entry.run}
             leaving.try_again(draft, (entry,))
         _take_own_checks(draft, entry)
+        priorities.follow_rules(draft, draft.entries[entry.pr])
         return
     detail = readiness.evidence_of_leaving(reason, facts)
     if reason is Reason.MERGED_BY_HAND and entry.cancel is None:

@@ -7,7 +7,7 @@ See docs/design/engine.md 9.
 """
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -15,7 +15,7 @@ from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue, Run
 from service.mergequeue.engine.reasons import ASIDE, BREAKER_HOLDS, NEEDS, Reason
-from service.mergequeue.engine.state import holds, leaving, readiness
+from service.mergequeue.engine.state import holds, leaving, readiness, waiting
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import QueueState, RunKind
 from service.mergequeue.reasons.record import Listed, WhoMustAct
@@ -60,9 +60,10 @@ class Condition:
     hold begins, in which `prs` are tried now. `count` of `total`:
     slots in use, runs under way, members of a batch, levels of successors; entries before it have
     no total. Of a stack `name` lists the members to be merged first, `prs` those that are not in
-    the queue. Of a bisection `prs` are all that it searches, the first `count` proven, the first
-    `total` known to fail, and `runs` of its test runs are under way. Of a risk `count` is the
-    chance of failing in percent, `total` the limit, and `word` the reason (`risks.Why`).
+    the queue. Of a rule `name` is its name and `word` what it waits for. Of a bisection `prs`
+    are all that it searches, the first `count` proven, the first `total` known to fail, and
+    `runs` of its test runs are under way. Of a risk `count` is the chance of failing in
+    percent, `total` the limit, and `word` the reason (`risks.Why`).
     `foreign`: another reporter's report of the check, which does not count.
     """
 
@@ -159,9 +160,13 @@ def of_not_ready(draft: Draft, entry: Entry) -> Iterator[Condition]:
     """
     unknown = _unknown_of(draft.queue, entry)
     hours = draft.queue.config.not_ready_timeout_hours
-    limit = entry.state_since + timedelta(hours=hours) if hours else None
+    is_limited = hours and not waiting.is_patient(entry)
+    limit = entry.state_since + timedelta(hours=hours) if is_limited else None
     for reason, need in NEEDS.items():
         met = reason not in entry.unmet
+        if reason in _WAITS and not met:
+            yield from _waits(entry, reason, limit)
+            continue
         is_unknown = reason in unknown or need.listed is Listed.OPEN
         if met and (is_unknown or _is_idle(draft.queue, entry, reason)):
             continue
@@ -182,6 +187,23 @@ def of_not_ready(draft: Draft, entry: Entry) -> Iterator[Condition]:
             name=name,
             at=None if met else waits_until or _tried_again(entry, reason, limit),
         )
+
+
+_WAITS = frozenset({Reason.WAITS_FOR_RULE, Reason.NOT_BEFORE, Reason.DEPENDS_ON})
+
+
+def _waits(entry: Entry, reason: Reason, limit: datetime | None) -> Iterator[Condition]:
+    """Yield a wait for a rule, each rule by itself, for a time, or for pull requests."""
+    plain = Condition(reason, met=False, since=entry.state_since)
+    if reason is Reason.DEPENDS_ON:
+        name = " ".join(map(str, entry.facts.depends_on))
+        yield replace(plain, name=name, prs=entry.facts.depends_on)
+    elif reason is Reason.NOT_BEFORE:
+        seen = entry.facts.seen
+        yield replace(plain, at=None if seen is None else seen.not_before)
+    for one in entry.waits if reason is Reason.WAITS_FOR_RULE else ():
+        acts = reason.record.who if one.until is None else WhoMustAct.NOBODY
+        yield replace(plain, who_must_act=acts, name=one.rule, word=one.text, at=one.until or limit)
 
 
 def _unknown_of(queue: MergeQueue, entry: Entry) -> Set[Reason]:
@@ -220,13 +242,19 @@ def lost_readiness(entry: Entry, prs: tuple[int, ...] = ()) -> Iterator[Conditio
         yield Condition(
             ConditionCode.STILL_READY,
             met=False,
-            who_must_act=reason.record.who,
+            who_must_act=_who_ends(entry, reason),
             since=entry.unready_since,
             prs=prs,
             name=_name_of(entry, reason),
             word=reason.value,
             at=limit,
         )
+
+
+def _who_ends(entry: Entry, reason: Reason) -> WhoMustAct:
+    """Return who must act; nobody where a time ends the wait for each rule."""
+    is_timed = all(one.until is not None for one in entry.waits)
+    return WhoMustAct.NOBODY if reason is Reason.WAITS_FOR_RULE and is_timed else reason.record.who
 
 
 def statuses(run: Run) -> Iterator[Condition]:
@@ -315,6 +343,8 @@ def _is_idle(queue: MergeQueue, entry: Entry, reason: Reason) -> bool:
 def _name_of(entry: Entry, reason: Reason) -> str:
     if reason is Reason.BASE_MISMATCH:
         return entry.facts.base
+    if reason is Reason.WAITS_FOR_RULE:
+        return ", ".join(one.rule for one in entry.waits)
     if reason in ASIDE:
         return ", ".join(check.name for check in entry.detail.checks)
     if entry.refusal is not None and entry.refusal.reason is reason:

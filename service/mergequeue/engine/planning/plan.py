@@ -61,7 +61,7 @@ PASSES = (
         "facts, conditions and commands of entries",
         "docs/design/engine.md 5",
         queue="next_seq bisections",
-        entry=f"{_ASIDE} seq unmet refusal cancel cancel_detail facts",
+        entry=f"{_ASIDE} seq unmet waits refusal cancel cancel_detail facts",
         run=_ENDED,
     ),
     Pass(

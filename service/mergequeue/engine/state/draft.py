@@ -76,7 +76,7 @@ class Draft:
     a witness.
     `spare_used_at` is the revision at which all spare slots were used that can be.
     `is_stirred` says that something may start which could not before: anything but a report about a
-    run has changed, or a clock of the line has run out.
+    run has changed, or a clock of the line has run out; `is_clock_due` is the latter alone.
     `progress` (by run) and the graph of the line are computed by `bases.py` and dropped by the
     changes that concern them.
     """
@@ -93,6 +93,7 @@ class Draft:
         self.progress = self.entries.progress
         rests_until = self.entries.rests_until
         self.is_stirred = rests_until is None or rests_until <= now
+        self.is_clock_due = self.is_stirred
         self.events: list[Recorded] = []
         self.actions: list[Action] = []
         self.finished_entries: dict[str, Entry] = {}
@@ -208,12 +209,20 @@ class Draft:
         if state in FINAL:
             self._end(old, moved)
             self._update_above(moved)
+            self._update_dependent(moved)
         else:
             self._swap(old, moved)
         run = detail.run or entry.run
         self.record(EntryMoved(entry.pr, entry.id, old.state, state, reason, run, detail))
         self.request(Tell(entry.pr, entry.id, state, reason))
         return moved
+
+    def _update_dependent(self, final: Entry) -> None:
+        """Let those that depend on an entry which has merged wait for it no more."""
+        for number in sorted(self.places.dependent):
+            other = self.entries[number]
+            if final.state is EntryState.MERGED and final.pr in other.facts.depends_on:
+                self.put(replace(other, facts=other.facts.without_dependency(final.pr)))
 
     def _update_above(self, final: Entry) -> None:
         """Update the members above in its stack, which wait for this one, when it has left.

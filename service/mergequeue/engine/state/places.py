@@ -15,6 +15,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from service.mergequeue.engine.model import Entry, LandedStep
+from service.mergequeue.engine.state import waiting
 from service.mergequeue.engine.state.graph import Graph
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.engine.targets import ALL, Targets
@@ -67,8 +68,9 @@ class Places:
     `line` is (rank, pull request) in order, `waiting` (priority, seq, pull request) in order;
     the sets are numbers of pull requests that a clock or another's leaving may move: `idle` are
     placed ones that wait for a run, `delayed` those whose branch is built later, `verified` those
-    that a passed run proves, `stacked` those with others below them, `wide` placed ones that impact
-    every target; `in_run` are the entries of each run by its id.
+    that a passed run proves, `stacked` those with others below them, `dependent` those that depend
+    on others, `timed` those that wait for times, `wide` placed ones that impact every target;
+    `in_run` are the entries of each run by its id.
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
@@ -83,6 +85,8 @@ class Places:
         self.delayed: set[int] = set()
         self.verified: set[int] = set()
         self.stacked: set[int] = set()
+        self.dependent: set[int] = set()
+        self.timed: set[int] = set()
         self.wide: set[int] = set()
         self.in_run: dict[str, frozenset[int]] = {}
         for entry in entries:
@@ -135,6 +139,8 @@ class Places:
             self.delayed,
             self.verified,
             self.stacked,
+            self.dependent,
+            self.timed,
             self.wide,
         )
 
@@ -160,6 +166,10 @@ class Places:
             self.verified.add(entry.pr)
         if entry.facts.below:
             self.stacked.add(entry.pr)
+        if entry.facts.depends_on:
+            self.dependent.add(entry.pr)
+        if waiting.is_timed(entry.facts):
+            self.timed.add(entry.pr)
         if entry.rank is not None and is_wide(entry):
             self.wide.add(entry.pr)
         if entry.run is not None:

@@ -8,7 +8,7 @@ from service.mergequeue.engine.outputs import Tell
 from service.mergequeue.engine.reasons import NEEDS, NOT_READY_ORDER, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.reported import Facts
-from service.mergequeue.engine.state import leaving, stacks
+from service.mergequeue.engine.state import leaving, stacks, waiting
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import is_expected
 from service.mergequeue.engine.states import EntryState, RunPhase
@@ -35,6 +35,7 @@ def ready(draft: Draft) -> None:
         entry = draft.entries[pr]
         if entry.build_after is not None and entry.build_after <= draft.now:
             leaving.try_again(draft, (entry,))
+    _note_time(draft)
     touched = sorted(draft.touched)
     draft.touched.clear()
     for pr in touched:
@@ -49,6 +50,14 @@ def ready(draft: Draft) -> None:
         if _is_over(draft, entry) and not leaving.is_landing(draft, entry):
             leaving.set_aside(draft, entry, entry.unmet[0])
     _clear_conflicts(draft)
+
+
+def _note_time(draft: Draft) -> None:
+    """Look again at entries for which a time has come or a rule's period begins or ends."""
+    if draft.is_clock_due:
+        draft.is_clock_due = False
+        timed = (draft.entries[pr] for pr in draft.places.timed)
+        draft.touched |= {one.pr for one in timed if waiting.is_changed(one, draft.now)}
 
 
 def unmet_of(facts: Facts, branch: str) -> tuple[Reason, ...]:
@@ -125,6 +134,10 @@ def unmet_now(draft: Draft, entry: Entry) -> tuple[Reason, ...]:
         open_ones.add(entry.refusal.reason)
     if draft.is_parallel and entry.targets is None:
         open_ones.add(Reason.IMPACTED_TARGETS_MISSING)
+    if any(one.holds(draft.now) for one in entry.facts.ruled.waits):
+        open_ones.add(Reason.WAITS_FOR_RULE)
+    if waiting.is_early(entry.facts, draft.now):
+        open_ones.add(Reason.NOT_BEFORE)
     return _in_order(open_ones)
 
 
@@ -133,12 +146,16 @@ def _in_order(open_ones: Set[Reason | None]) -> tuple[Reason, ...]:
 
 
 def _refresh(draft: Draft, entry: Entry) -> None:
-    unmet = unmet_now(draft, entry)
+    unmet, waits = unmet_now(draft, entry), waiting.waits_of(entry.facts, draft.now)
     since = None
     if unmet and entry.rank is not None:
         since = entry.unready_since or draft.now
-    if unmet != entry.unmet or since != entry.unready_since:
-        entry = replace(entry, unmet=unmet, unready_since=since)
+    if (unmet, waits, since) != (entry.unmet, entry.waits, entry.unready_since):
+        was_patient = waiting.is_patient(entry)
+        entry = replace(entry, unmet=unmet, waits=waits, unready_since=since)
+        if was_patient and entry.state is EntryState.NOT_READY and not waiting.is_patient(entry):
+            # The time in which it must become ready begins after such a wait.
+            entry = replace(entry, state_since=draft.now)
         draft.put(entry)
         draft.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
     if unmet and entry.rank is None and entry.state is EntryState.PENDING:
@@ -173,6 +190,7 @@ def gives_up_at(entry: Entry, hours: float) -> datetime | None:
     if entry.unready_since is not None:
         return entry.unready_since + grace_of(entry)
     is_counted = entry.state is EntryState.NOT_READY and entry.build_after is None
+    is_counted = is_counted and not waiting.is_patient(entry)
     return entry.state_since + timedelta(hours=hours) if hours and is_counted else None
 
 

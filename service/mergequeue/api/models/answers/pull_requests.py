@@ -87,6 +87,28 @@ class SubmissionLinks(Answer):
     """
 
 
+class RuleWaitShown(Answer):
+    """A rule of the queue that makes a pull request wait."""
+
+    rule: str
+    """Name of the rule. For example `weekend freeze`"""
+    text: str
+    """What it waits for. For example `the end of the weekend`"""
+    until: Time | None
+    """When the wait ends at the latest; null if no time ends it."""
+
+
+class RulesShown(Answer):
+    """What rules of the queue decide about a submission."""
+
+    entered_by: str | None
+    """The rule that submitted it; null if somebody did. For example `hotfix`"""
+    priority_by: str | None
+    """The rule that gives its priority; null if none does. For example `hotfix`"""
+    waits_for: list[RuleWaitShown]
+    """The rules that make it wait now. For example `[]`"""
+
+
 class TimelineEntry(Answer):
     """One event of a submission's past; `from` and `to` are null where no state changed."""
 
@@ -184,7 +206,9 @@ class SubmissionCourse(Answer):
     submitted_at: Time
     """When it was submitted."""
     submitted_by: Actor
-    """Who submitted it."""
+    """Who submitted it; a rule has the channel `rule`."""
+    rules: RulesShown
+    """What rules of the queue decide about it."""
     restarts: dict[str, Number]
     """How often its tests were restarted, by reason. For example `{"ahead_failed": 1}`"""
     conclusion: ConclusionShown | None

@@ -1,0 +1,1 @@
+"""Rules of entry and order: expressions, periods, and what they come to."""
