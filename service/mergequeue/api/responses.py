@@ -16,7 +16,7 @@ from service.mergequeue.engine.applying.settings import sources
 from service.mergequeue.engine.checked import CheckedName, Reporter, checked_of
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.explaining.acting import Acting
-from service.mergequeue.engine.model import PRIORITY_NAMES, Hold
+from service.mergequeue.engine.model import PRIORITY_NAMES, Entry, Hold
 from service.mergequeue.engine.outputs import (
     EntryMoved,
     EntrySubmitted,
