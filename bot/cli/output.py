@@ -246,7 +246,9 @@ def print_pull_request(record: Json, repo: str) -> None:
 
 def _priority_of(record: Json, rules: Json) -> str:
     by = rules.get("priorityBy")
-    return f"{record['priorityName']} ({record['priorityValue']})" + (f", by rule {by}" if by else "")
+    return f"{record['priorityName']} ({record['priorityValue']})" + (
+        f", by rule {by}" if by else ""
+    )
 
 
 def _awaited(wait: Json) -> str:
