@@ -65,7 +65,7 @@ class PullRequest:
     newest reports on its head, without ids and suites; none where not all were read.
     `shown_at` is the provider's time of its last change, as shown with this head and this base;
     `base_changed_at` that of the last change of its base, None if it has always had this one.
-    `force_push` is the newest force push of its head.
+    `force_push` is the newest force push of its head, `merged_at` when it was merged.
     """
 
     number: int
@@ -95,6 +95,7 @@ class PullRequest:
     shown_at: ProviderTime | None = None
     base_changed_at: ProviderTime | None = None
     force_push: ForcePush | None = None
+    merged_at: ProviderTime | None = None
 
     @property
     def returned_after(self) -> ProviderTime | None:

@@ -9,7 +9,7 @@ from service.mergequeue.engine.culprits import breaker
 from service.mergequeue.engine.inputs import Command, Input, Report
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import Step
-from service.mergequeue.engine.planning import plan, refreshing
+from service.mergequeue.engine.planning import plan, refreshing, shadow
 from service.mergequeue.engine.policy import policies
 from service.mergequeue.engine.state import readiness
 from service.mergequeue.engine.state.draft import Draft
@@ -146,5 +146,7 @@ def _of_entries(draft: Draft) -> Iterator[datetime]:
         if after is not None:
             yield after
     yield from _of_batches(draft)
+    if draft.queue.config.shadow:
+        yield from (at for one in draft.entries.values() if (at := shadow.leaves_at(one)))
     for pr in draft.places.delayed:
         yield draft.entries[pr].build_after or draft.now

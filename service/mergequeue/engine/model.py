@@ -103,7 +103,7 @@ class Entry:
     `kept` is still counted on by those behind it (optimistic merging). `screened` says that it
     passed alone. `stops` counts its stopped landings by code, `refusals` how often it was set
     aside for one; `refusal` is the one it waits for now. `rested_on` is the base it had in a chain,
-    before that became the target.
+    before that became the target. `would_land_at` is when a queue in shadow would have landed it.
     """
 
     id: str
@@ -149,6 +149,7 @@ class Entry:
     refusals: int = 0
     refusal: Refusal | None = None
     rested_on: str | None = None
+    would_land_at: datetime | None = None
 
     @property
     def waiting_key(self) -> tuple[int, int, int]:
@@ -444,6 +445,14 @@ class Breaker:
     minutes: Mapping[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ShadowTime:
+    """The time for which a queue was in shadow last; `until` None: it is."""
+
+    since: datetime
+    until: datetime | None = None
+
+
 @dataclass(frozen=True)
 class MergeQueue:
     """One queue. `entries` by pull request number and `runs` by id hold only what is live.
@@ -489,6 +498,7 @@ class MergeQueue:
     advance_refused_at: datetime | None = None
     land_after: datetime | None = None
     unexplained: tuple[Unexplained, ...] = ()
+    shadow_time: ShadowTime | None = None
     next_seq: int = 1
     next_run: int = 1
     next_bisection: int = 1

@@ -16,6 +16,7 @@ from service.mergequeue.engine.planning import (
     modes,
     screening,
     settling,
+    shadow,
     starting,
     trying,
     untested,
@@ -145,6 +146,14 @@ PASSES = (
         "docs/design/landing.md 1",
         queue="landed landing land_after next_landing",
         entry=f"{_LEFT} facts",
+        run=_ENDED,
+    ),
+    Pass(
+        shadow.review,
+        "a queue in shadow: what would have landed, and what has waited for others long enough",
+        "docs/design/shadow.md 1",
+        queue="bisections shadow_time",
+        entry=f"{_LEFT} would_land_at",
         run=_ENDED,
     ),
     Pass(
