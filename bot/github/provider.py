@@ -189,9 +189,7 @@ class GitHubProvider:
     async def tree_paths(self, repo: RepoRef, commit: Sha) -> TreePaths:
         return await self._repeatable(files.tree_paths, repo, Priority.SWEEP, commit)
 
-    async def required(
-        self, repo: RepoRef, branch: str, *, is_beside: bool = False
-    ) -> Required:
+    async def required(self, repo: RepoRef, branch: str, *, is_beside: bool = False) -> Required:
         read = partial(self._protection.required, is_beside=is_beside)
         return await self._repeatable(read, repo, Priority.VERDICT, branch)
 

@@ -111,6 +111,8 @@ def _clocks(draft: Draft) -> Iterator[datetime]:
         yield queue.breaker.try_at
     if queue.untested is not None and queue.untested.try_at is not None:
         yield queue.untested.try_at
+    if queue.config.shadow:
+        yield from (at for one in draft.entries.values() if (at := shadow.leaves_at(one)))
     yield from _of_entries(draft)
 
 
@@ -146,7 +148,5 @@ def _of_entries(draft: Draft) -> Iterator[datetime]:
         if after is not None:
             yield after
     yield from _of_batches(draft)
-    if draft.queue.config.shadow:
-        yield from (at for one in draft.entries.values() if (at := shadow.leaves_at(one)))
     for pr in draft.places.delayed:
         yield draft.entries[pr].build_after or draft.now

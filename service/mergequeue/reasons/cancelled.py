@@ -187,7 +187,7 @@ RECORDS = (
         cancelled=Ending(
             clause="it passed, and Headgate would have merged it",
             label="passed in shadow",
-            note="This queue is in shadow: it merges nothing.",
+            next="This queue is in shadow: another queue or a person merges it.",
         ),
     ),
     Record(
