@@ -1,6 +1,7 @@
 """A queue in shadow beside another one: it decides, writes nothing, and its report is right."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ version: 1
 queues:
   main: {shadow: true, requiredStatuses: [unit], createPrsForTestingBranches: false}
 """
-BESIDE = {"shadow": True, "create_prs_for_testing_branches": False}
+BESIDE: dict[str, Any] = {"shadow": True, "create_prs_for_testing_branches": False}
 
 
 @pytest.fixture

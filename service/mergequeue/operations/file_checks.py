@@ -53,6 +53,7 @@ NOT_REPLAYED = frozenset(
         "foreign_commands_enabled",
         "status_check_enabled",
         "label_commands_enabled",
+        "shadow",
         "extension_enabled",
         "enqueueing_label",
         "fork_policy",

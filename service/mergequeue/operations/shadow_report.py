@@ -6,10 +6,9 @@ from datetime import datetime
 from enum import StrEnum
 
 from service.database.database import Tx
-from service.errors import NotFound
 from service.mergequeue.engine import checked
 from service.mergequeue.engine.explaining.estimates import percentile
-from service.mergequeue.engine.model import MergeQueue, ShadowTime
+from service.mergequeue.engine.model import ShadowTime
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.operations import turn
@@ -78,11 +77,12 @@ class Spread:
 class ShadowReport:
     """The report of a queue's last time in shadow; `until` None: it is in shadow.
 
+    `since` None: it has never been, and there is nothing to count.
     `to_verdict`, `to_merge` and `saved_p50_s` are of pull requests that passed here and were merged
     by others; None without any. `rows` are the newest first, at most ROWS_MAX.
     """
 
-    since: datetime
+    since: datetime | None
     until: datetime | None
     submitted: int
     passed: int
@@ -111,22 +111,11 @@ class ShadowReport:
 
 
 async def load_report(runtime: Runtime, queue: QueueRef) -> ShadowReport:
-    """Return the report of a queue. Raises NotFound: it has never been in shadow."""
-    value = await turn.value(runtime, queue.id)
-    report = await load_if_any(runtime, queue, value)
-    if report is None:
-        raise NotFound(
-            f"The queue for {queue.branch} has never been in shadow. Set `shadow` to begin.",
-            code="shadow_report_not_found",
-        )
-    return report
-
-
-async def load_if_any(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> ShadowReport | None:
-    """Return the report of a queue, None if it has never been in shadow."""
-    if value.shadow_time is None:
-        return None
-    return await runtime.store.read(_load, runtime, queue, value.shadow_time)
+    """Return the report of the queue's last time in shadow."""
+    time = (await turn.value(runtime, queue.id)).shadow_time
+    if time is None:
+        return _summed(None, (), RunCounts(0, 0), ())
+    return await runtime.store.read(_load, runtime, queue, time)
 
 
 def _load(session: Tx, runtime: Runtime, queue: QueueRef, time: ShadowTime) -> ShadowReport:
@@ -183,7 +172,10 @@ def _with_failures(session: Tx, runtime: Runtime, queue: QueueRef, row: Compared
 
 
 def _summed(
-    time: ShadowTime, compared: Sequence[Compared], counts: RunCounts, rows: tuple[Compared, ...]
+    time: ShadowTime | None,
+    compared: Sequence[Compared],
+    counts: RunCounts,
+    rows: tuple[Compared, ...],
 ) -> ShadowReport:
     both = [one for one in compared if one.is_compared]
     passed = [one for one in both if one.verdict is Verdict.PASSED]
@@ -199,8 +191,8 @@ def _summed(
     theirs = sorted(other.total_seconds() for _, other in times)
     saved = sorted((other - mine).total_seconds() for mine, other in times)
     return ShadowReport(
-        since=time.since,
-        until=time.until,
+        since=None if time is None else time.since,
+        until=None if time is None else time.until,
         submitted=len(compared),
         passed=sum(one.verdict is Verdict.PASSED for one in compared),
         failed=sum(one.verdict is Verdict.FAILED for one in compared),
