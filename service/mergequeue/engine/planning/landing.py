@@ -112,7 +112,7 @@ def landed(draft: Draft, one: Landed) -> None:
         )
     )
     draft.record(TipMoved(one.sha, landed=True, adopted=False))
-    _note_checks(draft, run)
+    note_checks(draft, run)
     untested.note_landed(draft, run, one)
     _end_landed(draft, run, entry, one)
     if behind is not None and draft.entries.graph is not None:
@@ -122,7 +122,7 @@ def landed(draft: Draft, one: Landed) -> None:
         target.take_kept(draft)
 
 
-def _note_checks(draft: Draft, run: Run) -> None:
+def note_checks(draft: Draft, run: Run) -> None:
     """Remember which required checks ran on what landed; skips that waited for this count now."""
     known, ran = draft.queue.check_history, verdict.ran_in(run)
     history = known.with_landed(ran, run.created_at, draft.now)

@@ -141,19 +141,19 @@ PASSES = (
         run=f"{_ENDED} cause",
     ),
     Pass(
+        shadow.review,
+        "a queue in shadow: what would have landed, and what has waited for others long enough",
+        "docs/design/shadow.md 1",
+        queue="bisections check_history shadow_time",
+        entry=f"{_ASIDE} would_land_at refusal",
+        run=_ENDED,
+    ),
+    Pass(
         landing.land,
         "the first unit that has passed",
         "docs/design/landing.md 1",
         queue="landed landing land_after next_landing",
         entry=f"{_LEFT} facts",
-        run=_ENDED,
-    ),
-    Pass(
-        shadow.review,
-        "a queue in shadow: what would have landed, and what has waited for others long enough",
-        "docs/design/shadow.md 1",
-        queue="bisections shadow_time",
-        entry=f"{_LEFT} would_land_at",
         run=_ENDED,
     ),
     Pass(

@@ -36,21 +36,32 @@ def leaves_at(entry: Entry) -> datetime | None:
 
 
 def _note_time(draft: Draft) -> None:
-    """Note since when the queue has been in shadow, or that it is no more."""
+    """Note since when the queue has been in shadow, or that it is no more.
+
+    Which checks ran on what would have landed counts in shadow alone: a pull request may have
+    changed its workflow (docs/design/skipped-checks.md 1).
+    """
     is_shadow, known = draft.queue.config.shadow, draft.queue.shadow_time
     is_known = known is not None and known.until is None
     if is_shadow and not is_known:
         draft.put_queue(replace(draft.queue, shadow_time=ShadowTime(draft.now)))
     elif known is not None and is_known and not is_shadow:
-        draft.put_queue(replace(draft.queue, shadow_time=replace(known, until=draft.now)))
+        history = draft.queue.check_history.without_since(known.since)
+        ended = replace(known, until=draft.now)
+        draft.put_queue(replace(draft.queue, shadow_time=ended, check_history=history))
+        draft.judging |= draft.runs.keys()
 
 
 def _note(draft: Draft) -> None:
-    """Note the units that would have landed, first to last: each makes room for the next."""
+    """Note the units that would have landed, first to last: each makes room for the next.
+
+    Which checks ran in them counts for skips, as after a landing.
+    """
     verified = (draft.entries[pr] for pr in draft.places.verified)
     for entry in sorted(verified, key=lambda one: one.rank or 0):
         run = draft.runs[entry.verified_by or ""]
         if entry.would_land_at is None and landing.would_land(draft, run):
+            landing.note_checks(draft, run)
             for own in draft.own(run):
                 draft.put(replace(draft.entries[own.pr], would_land_at=draft.now))
 
