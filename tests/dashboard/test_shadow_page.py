@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ async def stage(store):
     return await queue_stage.staged(store)
 
 
-def left(number: int, reason: Reason, **fields: object) -> Entry:
+def left(number: int, reason: Reason, **fields: Any) -> Entry:
     """A submission that left the queue an hour after it entered."""
     state = EntryState.CANCELLED
     state = EntryState.MERGED if reason.record.merged else state
