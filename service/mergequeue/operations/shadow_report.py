@@ -1,4 +1,4 @@
-"""What a queue in shadow decided, beside what others did (docs/design/shadow.md 3)."""
+"""Compare what a queue in shadow decided with what others did (docs/design/shadow.md 3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ _NOT_COMPARED = frozenset({Reason.HEAD_CHANGED, Reason.BASE_CHANGED, Reason.CONV
 
 
 class Verdict(StrEnum):
-    """What Headgate decided: the first decision about a head counts."""
+    """The decisions of Headgate: the first one about a head counts."""
 
     PASSED = "passed"
     FAILED = "failed"

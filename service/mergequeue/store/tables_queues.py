@@ -227,7 +227,7 @@ class LandingEvidenceRow(Row, table=True):
 
 
 class ShadowMergeRow(Row, table=True):
-    """What others merged of a queue in shadow; `is_red`: a required check failed on its commit.
+    """A merge by others beside a queue in shadow; `is_red`: a required check failed on its commit.
 
     `is_red` None: not all of them have reported there, as far as was seen.
     """

@@ -1,4 +1,4 @@
-"""When a queue in shadow would have landed a pull request, and what others merged (shadow.md)."""
+"""Times at which a queue in shadow would have landed, and merges by others (shadow.md)."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -46,9 +46,11 @@ class ComparedShown(Answer):
     is_red: bool | None
     """Whether a required check failed on that commit; null if not all have reported there."""
     failed_checks: list[str]
-    """Required checks that failed here, if the verdict is `failed`."""
+    """Required checks that failed here, if the verdict is `failed`. For example `["unit"]`."""
     failed_tests: list[str]
-    """Tests that failed here, if the verdict is `failed` and CI uploads results."""
+    """Tests that failed here, if the verdict is `failed` and CI uploads results. For example
+    `["tests/test_cart.py::test_total"]`.
+    """
 
 
 class ShadowReportShown(Answer):
