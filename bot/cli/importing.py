@@ -42,6 +42,12 @@ Write = Annotated[
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace a .github/headgate.yml that is there.")
 ]
+Open = Annotated[
+    bool,
+    typer.Option(
+        "--open", help="Write the files and open a pull request of them, by your own git and gh."
+    ),
+]
 
 
 class Found(NamedTuple):
@@ -60,15 +66,18 @@ def import_(
     repo: Repo = None,
     write: Write = False,
     overwrite: Overwrite = False,
+    open_: Open = False,
     as_json: AsJson = False,
 ) -> None:
     """Take over the settings of another merge queue: write .github/headgate.yml, mend workflows.
 
     Reads the files of Mergify, bors, rust-bors, Kodiak and Trunk, GitHub's rule `merge_queue`, and
-    all workflows. Lists what has no equal. Writes nothing without --write.
+    all workflows. Lists what has no equal. Writes nothing without --write or --open.
     """
-    from bot.cli.moving import plan, report
+    from bot.cli.moving import opening, plan, report
 
+    if open_ and repo is not None:
+        raise Failed(Exit.USAGE, "--open works on a checkout", "Leave out --repo")
     if repo is not None:
         found = from_github(repo, branch, plan.paths())
     else:
@@ -81,18 +90,25 @@ def import_(
         raise Failed(Exit.REFUSED, str(failed), "Mend the file, and import again") from None
     changes_own = any(one.path == plan.OWN_FILE for one in made.changes)
     is_there = changes_own and (plan.OWN_FILE in found.files or (path / plan.OWN_FILE).exists())
+    write = write or open_
     if write and is_there and not overwrite:
         raise Failed(
             Exit.REFUSED,
             f"{plan.OWN_FILE} is there already",
             "Nothing was written. Replace it with --overwrite, or delete it",
         )
+    opens = open_ and bool(made.changes)
+    if opens:
+        opening.check(path, made.branch)
     if write:
         _write(path, {one.path: one.after for one in made.changes})
-    if as_json:
-        output.print_json(report.record(made, is_written=write))
-    else:
+    if not as_json:
         report.show(made, is_written=write)
+    opened = opening.run(path, made) if opens else None
+    if as_json:
+        output.print_json(report.record(made, is_written=write) | {"opened": opened})
+    elif opened is not None:
+        output.line(f"Opened {opened}")
 
 
 def fix_workflows(branch: str, queue: Json, *, write: bool) -> Result:

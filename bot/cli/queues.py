@@ -155,6 +155,19 @@ def delete(queue: Queue) -> Result:
     return Result(answer, lambda: output.line(f"Deleted the queue for {answer.get('branch')}"))
 
 
+@options.queue_command(app)
+def shadow_report(queue: Queue) -> Result:
+    """Show what a queue in shadow decided, beside what the other queue did."""
+    answer = queue.post("/getShadowReport", {})
+
+    def show() -> None:
+        from bot.cli import shadow_text
+
+        shadow_text.print_report(queue.repo.slug, queue.branch, answer)
+
+    return Result(answer, show)
+
+
 options.queue_command(app)(config_file.apply)
 
 

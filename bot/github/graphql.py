@@ -52,7 +52,7 @@ fragment PullRequestFields on PullRequest {
   }
   headRefName headRefOid isCrossRepository
   headRepository { nameWithOwner }
-  mergeCommit { oid }
+  mergeCommit { oid } mergedAt
   mergeable mergeStateStatus reviewDecision
   autoMergeRequest { enabledAt }
   files(first: 100) { nodes { path changeType } pageInfo { hasNextPage } }
@@ -410,6 +410,7 @@ def _pull_request_of(pull: Fields, base: Commit | None) -> PullRequest:
         head_repo=None if head_repo is None else head_repo.text("nameWithOwner"),
         is_fork=pull.flag("isCrossRepository") or head_repo is None,
         merge_commit=None if merged is None else Sha(merged.text("oid")),
+        merged_at=time_of(pull, "mergedAt"),
         mergeability=MERGEABILITIES.get(pull.words("mergeable"), Mergeability.UNSPECIFIED),
         blockers=(),
         labels=tuple(each.text("name") for each in _nodes(pull, "labels")),

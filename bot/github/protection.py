@@ -158,7 +158,9 @@ class Protection:
         self._queues: LRUCache[tuple[str, str], tuple[float, bool]] = LRUCache(BRANCHES_MAX)
         self._unprotected: LRUCache[tuple[str, str], float] = LRUCache(BRANCHES_MAX)
 
-    async def required(self, client: RepositoryClient, branch: str) -> Required:
+    async def required(
+        self, client: RepositoryClient, branch: str, *, is_beside: bool = False
+    ) -> Required:
         """Required statuses of a branch. Raises Refused(PROVIDER_QUEUE), Gone(REPOSITORY)."""
         try:
             rules = await self.rules(client, branch)
@@ -168,7 +170,7 @@ class Protection:
             if gone.kind is GoneKind.BRANCH:
                 return Unreadable(gone.message)
             raise
-        if rules.has_queue:
+        if rules.has_queue and not is_beside:
             raise Refused(f"{branch} uses GitHub's own merge queue.", RefusedCode.PROVIDER_QUEUE)
         return rules.known
 

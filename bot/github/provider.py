@@ -7,6 +7,7 @@ An answer that cannot be read becomes `Unavailable` where the verb may be repeat
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -188,8 +189,9 @@ class GitHubProvider:
     async def tree_paths(self, repo: RepoRef, commit: Sha) -> TreePaths:
         return await self._repeatable(files.tree_paths, repo, Priority.SWEEP, commit)
 
-    async def required(self, repo: RepoRef, branch: str) -> Required:
-        return await self._repeatable(self._protection.required, repo, Priority.VERDICT, branch)
+    async def required(self, repo: RepoRef, branch: str, *, is_beside: bool = False) -> Required:
+        read = partial(self._protection.required, is_beside=is_beside)
+        return await self._repeatable(read, repo, Priority.VERDICT, branch)
 
     async def forget_rules(self, repo: RepoRef, *, only_free: bool = False) -> None:
         self._protection.forget(repo, only_free=only_free)

@@ -27,8 +27,11 @@ from service.provider import controls
 from service.provider.controls import Control
 from service.provider.signals import (
     AccessChanged,
+    AskCancel,
     Asked,
+    AskForeign,
     AskSource,
+    AskSubmit,
     BranchGone,
     BranchMoved,
     ButtonPressed,
@@ -252,6 +255,39 @@ def _label(event: Event) -> Signals:
     return (changed,) if is_own else (changed, *_pull(event))
 
 
+_OWN_QUEUE = "GitHub"
+_BY_HAND = "MANUAL"
+"""The reason of a removal from GitHub's queue by a person; of the others its merge or failure."""
+
+
+def _enqueued(event: Event) -> Signals:
+    """GitHub's own merge queue took the pull request; a queue in shadow takes it too."""
+    return _of_own_queue(event, AskSubmit())
+
+
+def _dequeued(event: Event) -> Signals:
+    """It left GitHub's own queue; only a person's removal is a command."""
+    if event.payload.words("reason") != _BY_HAND:
+        return _pull(event)
+    return _of_own_queue(event, AskCancel())
+
+
+def _of_own_queue(event: Event, meant: AskSubmit | AskCancel) -> Signals:
+    signals, pull = _pull(event), event.pull_request
+    if not signals:
+        return ()
+    asked = Asked(
+        where=event.where,
+        number=pull.number("number"),
+        actor=event.sender(),
+        ask=AskForeign(_OWN_QUEUE, f"{event.delivery.action}", meant),
+        source=AskSource.PROVIDER_QUEUE,
+        source_id=_press_id(event.delivery),
+        at=time_of(pull, "updated_at"),
+    )
+    return (*signals, asked)
+
+
 def _push(event: Event) -> Signals:
     payload, actor = event.payload, event.sender()
     ref = payload.text("ref")
@@ -377,6 +413,8 @@ COMMANDS = frozenset(
         ("pull_request_review", "submitted"),
         ("pull_request", "labeled"),
         ("pull_request", "unlabeled"),
+        ("pull_request", "enqueued"),
+        ("pull_request", "dequeued"),
     }
 )
 """Deliveries that may contain a person's command."""
@@ -408,6 +446,8 @@ TABLE: Mapping[tuple[str, str | None], Translation] = {
     **_each("pull_request", "ready_for_review", "converted_to_draft", "stacked", by=_pull),
     **_each("pull_request", "auto_merge_enabled", "auto_merge_disabled", by=_pull),
     **_each("pull_request", "labeled", "unlabeled", by=_label),
+    ("pull_request", "enqueued"): _enqueued,
+    ("pull_request", "dequeued"): _dequeued,
     ("check_run", "rerequested"): _rerequested,
     **_each("check_run", "created", "completed", by=partial(_report, member="check_run")),
     **_reports("check_suite", "completed", "rerequested"),

@@ -17,6 +17,7 @@ from service.mergequeue.engine.states import MAIN_SLOTS, PROBE_SLOTS, EntryState
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.landing_records import LandingRecord
 from service.mergequeue.operations.page_of_queue import LeftEntry, PageOfQueue
+from service.mergequeue.operations.shadow_report import ShadowReport
 from service.mergequeue.operations.views import PullRequestView, QueueView
 from service.mergequeue.reasons.record import WhoMustAct
 from service.mergequeue.wording import endings, holds, readiness, reasons, rule_notes, situation
@@ -159,6 +160,7 @@ class QueuePage:
     source: Phrase
     rule_notes: tuple[RuleNote, ...]
     holds: tuple[tuple[Hold, Phrase], ...]
+    shadow: ShadowReport | None
 
     @property
     def value(self) -> MergeQueue:
@@ -172,7 +174,9 @@ class QueuePage:
 
     @property
     def next_landing(self) -> LineRow | None:
-        """The first row whose time is known."""
+        """The first row whose time is known; a queue in shadow lands none."""
+        if self.value.config.shadow:
+            return None
         return next((row for row in self.line.rows if row.lands is not None), None)
 
     @property
@@ -216,6 +220,7 @@ def made_of(page: PageOfQueue, after: int, now: datetime) -> QueuePage:
             for hold in value.holds
             if hold.reason in LIFTED_BY_PERSON
         ),
+        shadow=page.shadow,
     )
 
 

@@ -51,6 +51,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "commit_body",
         "delete_branch",
         "direct_merge_mode",
+        "shadow",
     ),
     "Pull requests": (
         *("not_ready_timeout_hours", "fork_policy", "sensitive_paths"),

@@ -121,10 +121,11 @@ class Provider(Protocol):
         """The kind of test branch that the CI files of a target branch call for."""
         ...
 
-    async def required(self, repo: RepoRef, branch: str) -> Required:
+    async def required(self, repo: RepoRef, branch: str, *, is_beside: bool = False) -> Required:
         """Statuses the branch's rules require; kept up to 5 minutes unless rules changed.
 
-        Raises Refused(PROVIDER_QUEUE) when the provider's own queue owns the branch.
+        Raises Refused(PROVIDER_QUEUE) when the provider's own queue owns the branch, unless
+        nothing is to be landed beside it.
         """
         ...
 

@@ -138,13 +138,17 @@ Ask = (
 
 
 class AskSource(StrEnum):
-    """The places where a command is written; reviews take no reactions."""
+    """The places where a command is written; reviews take no reactions.
+
+    PROVIDER_QUEUE: the provider's own merge queue took or dropped the pull request.
+    """
 
     COMMENT = "comment"
     REVIEW = "review"
     LABEL = "label"
     CHECKBOX = "checkbox"
     BUTTON = "button"
+    PROVIDER_QUEUE = "provider_queue"
 
 
 @dataclass(frozen=True, slots=True)

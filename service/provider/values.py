@@ -65,8 +65,8 @@ class PullRequest:
     newest reports on its head, without ids and suites; none where not all were read.
     `shown_at` is the provider's time of its last change, as shown with this head and this base;
     `base_changed_at` that of the last change of its base, None if it has always had this one.
-    `force_push` is the newest force push of its head. `auto_merge`: a person asked the provider to
-    merge it once it can be merged.
+    `force_push` is the newest force push of its head, `merged_at` when it was merged.
+    `auto_merge`: a person asked the provider to merge it once it can be merged.
     """
 
     number: int
@@ -97,6 +97,7 @@ class PullRequest:
     base_changed_at: ProviderTime | None = None
     force_push: ForcePush | None = None
     auto_merge: bool = False
+    merged_at: ProviderTime | None = None
 
     @property
     def returned_after(self) -> ProviderTime | None:

@@ -33,6 +33,7 @@ CONTRACT = {
         *("previewPriority", "findQueue", "listQueues"),
         *("addQueueHold", "releaseQueueHold", "getMergeQueueTestingDetails"),
         *("getProviderLimits", "getMergeQueueStatistics", "listQueueEvents"),
+        "getShadowReport",
         *("flaky-tests/list-tests", "flaky-tests/get-test-history"),
         *("runDoctor", "startDryTest", "getDryTest", "endDryTest"),
         *("listMergeQueueTestingResults", "flaky-tests/list-unhealthy-tests"),

@@ -61,6 +61,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "file": "nothing reads the repository's file in any scope",
         "own_config": "nothing reads the repository's file in any scope",
         "chosen": _TOLD,
+        "shadow_time": "no queue is in shadow in any scope",
         "deleted": "nothing deletes the queue in any scope",
     },
     "Entry": {
@@ -75,6 +76,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "rank": _ORDER,
         "restarts": _TOLD,
         "landed_sha": _TOLD,
+        "would_land_at": "no queue is in shadow in any scope",
     },
     "Run": {
         "id": _COUNTS,

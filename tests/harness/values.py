@@ -169,7 +169,7 @@ class ValuesProvider:
     async def vehicle_advice(self, repo: RepoRef, branch: str, commit: Sha) -> VehicleAdvice:
         return VehicleAdvice(None, "The branch has no workflow files.")
 
-    async def required(self, repo: RepoRef, branch: str) -> Required:
+    async def required(self, repo: RepoRef, branch: str, *, is_beside: bool = False) -> Required:
         return Known((RequiredName("unit"),), None, ())
 
     async def forget_rules(self, repo: RepoRef, *, only_free: bool = False) -> None:

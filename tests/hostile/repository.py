@@ -157,7 +157,7 @@ class Github:
         is_ours = path == repository_file.PATH and settings is not None
         return settings.text.encode() if is_ours and settings else None
 
-    async def required(self, _repo: RepoRef, _branch: str) -> Required:
+    async def required(self, _repo: RepoRef, _branch: str, *, is_beside: bool = False) -> Required:
         """What the rules of the branch require."""
         if self.is_unreadable:
             return Unreadable("GitHub answers 500")

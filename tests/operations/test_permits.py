@@ -116,6 +116,10 @@ AGAINST: dict[str, tuple[Change, str]] = {
     "a passed check is revoked": (revoke, NOT_PASSED),
     "the queue asks for no landing": (queue_with(landing=None), ASKS_NO_MORE),
     "the queue asks for another landing": (next_landing, ASKS_NO_MORE),
+    "the queue is in shadow": (
+        lambda queue: replace(queue, config=replace(queue.config, shadow=True)),
+        "The queue is in shadow: it lands nothing.",
+    ),
     "the queue is paused": (queue_with(state=QueueState.PAUSED), "The queue is paused."),
     "the queue holds landings": (hold(HoldScope.LAND), ON_HOLD),
     "the queue holds everything": (hold(HoldScope.BOTH), ON_HOLD),

@@ -93,9 +93,9 @@ class Slow(ValuesProvider):
     async def label_change(self, repo, number, label):
         return self.label
 
-    async def required(self, repo, branch):
+    async def required(self, repo, branch, **options):
         await self._answer("required")
-        return await super().required(repo, branch)
+        return await super().required(repo, branch, **options)
 
     async def tip(self, repo, branch):
         await self._answer("tip")

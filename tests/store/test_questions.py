@@ -45,6 +45,7 @@ from service.mergequeue.store import (
     pull_requests,
     queues,
     runs,
+    shadow,
     statistics,
 )
 from service.mergequeue.store.consents import ShownHead
@@ -52,6 +53,7 @@ from service.mergequeue.store.listings import RunFilter
 from service.mergequeue.store.notices import NoticeKey, Surface
 from service.mergequeue.store.overviews import Scope
 from service.mergequeue.store.pull_requests import PullRequestHead
+from service.mergequeue.store.shadow import SeenMerge
 from service.metrics.facts import MetricFact
 from service.notifications.store import delivery_log, notifications, subscribers
 from service.notifications.store.delivery_log import DeliveryFilter
@@ -88,6 +90,7 @@ ROWS = {
     "consent": 5000,
     "impacted_targets": 5000,
     "notice": 5000,
+    "shadow_merge": 5000,
     "idempotency": 5000,
     "figure": 20_000,
     "recent_fact": 20_000,
@@ -292,6 +295,13 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "runs.succeeded_durations_s": lambda s: runs.succeeded_durations_s(s, 7),
     "runs.recorded_branches": lambda s: runs.recorded_branches(s, 7),
     "statistics.pauses": lambda s: list(statistics.pauses(s, 9, NOW - timedelta(days=7))),
+    "shadow.submissions": lambda s: list(
+        s.execute(shadow.SELECT_SUBMISSIONS, {"of_queue": 9, "at_most": 200})
+    ),
+    "shadow.run_counts": lambda s: shadow.run_counts(s, 9, NOW - timedelta(days=7), NOW),
+    "shadow.unread": lambda s: shadow.unread(s, 9, NOW, 50),
+    "shadow.note_merges": lambda s: shadow.note_merges(s, PLACE, [SeenMerge("new", NOW, None)]),
+    "shadow.note_red": lambda s: shadow.note_red(s, "text-9", is_red=True),
     "journal.timeline": lambda s: journal.timeline(s, 9, 40_000, "e7"),
     "journal.timeline_after": lambda s: journal.timeline_after(s, 9, (40_000, "e7"), 7, 100),
     "listings.built_runs_count": lambda s: listings.built_runs_count(s, 7, RunFilter()),

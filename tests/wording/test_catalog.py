@@ -189,6 +189,7 @@ AMONG_OTHERS = [
     Condition(ConditionCode.CONFIRMED, met=False),
     Condition(ConditionCode.CONFIRMED, met=False, prs=(478,)),
     Condition(ConditionCode.STILL_READY, met=False, prs=(478,), word="review_required"),
+    Condition(ConditionCode.OTHERS_MERGE, met=False, since=builders.NOW),
     Condition(ConditionCode.LANDING_FREE, met=False, prs=(482,), word="own"),
     Condition(ConditionCode.LANDING_FREE, met=False, prs=(482,), word="unanswered"),
     Condition(

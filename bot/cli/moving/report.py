@@ -7,13 +7,13 @@ from dataclasses import asdict
 from typing import TypeVar
 
 from bot.cli import output
+from bot.cli.moving import opening
 from bot.cli.moving.mapping import Carried, Left
 from bot.cli.moving.plan import Change, Plan, WorkflowFix
 
 T = TypeVar("T")
 
 NOTHING = "Nothing"
-NEW_BRANCH = "move-to-headgate"
 KINDS = {"PUSH": "pushes to `headgate/merge/**`", "DRAFT_PR": "draft pull requests"}
 
 
@@ -27,7 +27,7 @@ def record(plan: Plan, *, is_written: bool) -> dict[str, object]:
         "files": [_shown(one) for one in plan.changes],
         "carried": [_carried(one) for one in plan.carried],
         "left": [_left(one) for one in plan.left],
-        "commands": _commands(plan.changes),
+        "commands": _commands(plan),
     }
 
 
@@ -42,7 +42,7 @@ def show(plan: Plan, *, is_written: bool) -> None:
     if plan.changes:
         output.line("")
         output.line("Next" if is_written else "Next, after --write")
-        for each in _commands(plan.changes):
+        for each in _commands(plan):
             output.print_text(f"  {each}")
 
 
@@ -71,19 +71,10 @@ def show_fix(fix: WorkflowFix, branch: str, kind: object, *, is_written: bool) -
         output.print_text(f"  headgate queue update --branch {shlex.quote(branch)} {setting}")
 
 
-def _commands(changes: Iterable[Change]) -> list[str]:
+def _commands(plan: Plan) -> list[str]:
     """Return the commands that make a pull request of what was written."""
-    paths = shlex.join(each.path for each in changes)
-    if not paths:
-        return []
-    return [
-        f"git switch -c {NEW_BRANCH}",
-        f"git add {paths}",
-        'git commit -m "Move the merge queue to Headgate"',
-        f"git push -u origin {NEW_BRANCH}",
-        "gh pr create --fill",
-        "headgate doctor    # once it is merged",
-    ]
+    found = [shlex.join(each) for each in opening.commands(plan.changes, plan.branch)]
+    return [*found, "headgate doctor    # once it is merged"] if found else []
 
 
 def _diff(change: Change) -> str:

@@ -296,6 +296,13 @@ async def _enqueue(action: Action) -> None:
     await pull_states.announce(pull, "enqueued", action.account)
 
 
+async def _dequeue(action: Action) -> None:
+    """Take a pull request out of GitHub's own merge queue, for the reason `reason`."""
+    action.pull.queued = False
+    reason = action.text("reason")
+    await pull_states.announce(action.pull, "dequeued", action.account, reason=reason)
+
+
 def _rename(action: Action) -> None:
     """Rename the branch `branch`, or the repository, to `to`."""
     to = action.text("to")
@@ -369,6 +376,7 @@ ACTIONS: Mapping[str, Callable[[Action], Result]] = {
     "delete": lambda one: repositories.delete(one.repository, one.actor),
     "delete_branch": lambda one: _set(one, one.branch, ZERO, force=False),
     "deploy": lambda one: one.repository.deployed.add((one.pull.head_sha, one.text("environment"))),
+    "dequeue": _dequeue,
     "discuss": lambda one: {
         "thread": pull_requests.discuss(one.pull, one.actor, one.text("body")).id
     },
@@ -415,5 +423,15 @@ ACTIONS: Mapping[str, Callable[[Action], Result]] = {
 }
 
 NEEDS_WRITE = frozenset(
-    {"push", "force_push", "delete_branch", "merge", "stack", "enqueue", "rerun_ci", "auto_merge"}
+    {
+        "push",
+        "force_push",
+        "delete_branch",
+        "merge",
+        "stack",
+        "enqueue",
+        "dequeue",
+        "rerun_ci",
+        "auto_merge",
+    }
 )

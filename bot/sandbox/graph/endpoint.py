@@ -344,6 +344,7 @@ def _pull_request(pull: PullRequest) -> Json:
         "closedAt": when(pull.closed_at),
         "updatedAt": when(pull.updated_at),
         "merged": pull.merged,
+        "mergedAt": when(pull.merged_at),
         "mergeable": _MERGEABLE[pull.mergeable],
         "mergeStateStatus": lambda _: merge_rules.merge_state(pull),
         "reviewDecision": lambda _: merge_rules.review_decision(pull),

@@ -161,6 +161,13 @@ class QueueConfig:
         "`PARALLEL` when CI can report what a pull request impacts and most impact different "
         "targets",
     )
+    shadow: bool = setting(
+        False,
+        "the queue tests and decides as always, beside another merge queue, and lands nothing; it "
+        "writes nothing on pull requests and does not answer commands",
+        "true to see for a week what Headgate would do, see [Try it beside the old queue]"
+        "(../how-to/move-from-another-queue.md#try-it-beside-the-old-queue)",
+    )
     concurrency: int = setting(
         1,
         "test runs at the same time",

@@ -9,7 +9,7 @@ from service.mergequeue.engine.culprits import breaker
 from service.mergequeue.engine.inputs import Command, Input, Report
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import Step
-from service.mergequeue.engine.planning import plan, refreshing
+from service.mergequeue.engine.planning import plan, refreshing, shadow
 from service.mergequeue.engine.policy import policies
 from service.mergequeue.engine.state import readiness, waiting
 from service.mergequeue.engine.state.draft import Draft
@@ -111,6 +111,8 @@ def _clocks(draft: Draft) -> Iterator[datetime]:
         yield queue.breaker.try_at
     if queue.untested is not None and queue.untested.try_at is not None:
         yield queue.untested.try_at
+    if queue.config.shadow:
+        yield from (at for one in draft.entries.values() if (at := shadow.leaves_at(one)))
     yield from _of_entries(draft)
 
 

@@ -114,6 +114,7 @@ class Entry:
     aside for one; `refusal` is the one it waits for now. `rested_on` is the base it had in a chain,
     before that became the target. `waits` are the rules that make it wait now. `is_priority_given`:
     a person gave its priority, which no rule changes.
+    `would_land_at` is when a queue in shadow would have landed it.
     """
 
     id: str
@@ -161,6 +162,7 @@ class Entry:
     rested_on: str | None = None
     waits: tuple[Waiting, ...] = ()
     is_priority_given: bool = False
+    would_land_at: datetime | None = None
 
     @property
     def waiting_key(self) -> tuple[int, int, int]:
@@ -463,6 +465,14 @@ class Breaker:
     minutes: Mapping[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ShadowTime:
+    """The time for which a queue was in shadow last; `until` None: it is."""
+
+    since: datetime
+    until: datetime | None = None
+
+
 @dataclass(frozen=True)
 class MergeQueue:
     """One queue. `entries` by pull request number and `runs` by id hold only what is live.
@@ -508,6 +518,7 @@ class MergeQueue:
     advance_refused_at: datetime | None = None
     land_after: datetime | None = None
     unexplained: tuple[Unexplained, ...] = ()
+    shadow_time: ShadowTime | None = None
     next_seq: int = 1
     next_run: int = 1
     next_bisection: int = 1

@@ -97,6 +97,7 @@ class Reason(StrEnum):
     INFRASTRUCTURE = "infrastructure"
     CHECK_NEVER_STARTED = "check_never_started"
     TEST_BRANCH_TAMPERED = "test_branch_tampered"
+    DECIDED_IN_SHADOW = "decided_in_shadow"
     PR_GONE = "pr_gone"
     LANDED = "landed"
     LANDED_DIRECTLY = "landed_directly"

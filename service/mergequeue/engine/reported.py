@@ -48,6 +48,10 @@ class CheckHistory:
         young = {name: at for name, at in self.ran.items() if at + RAN_WITHIN > now}
         return replace(self, ran=young | new)
 
+    def without_since(self, since: datetime) -> "CheckHistory":
+        """Return the history without what ran since then: nothing of it has landed."""
+        return replace(self, ran={name: at for name, at in self.ran.items() if at < since})
+
     def with_files(self, never: Mapping[str, str], now: datetime) -> "CheckHistory":
         """Return the history after the workflow files were read: they void what they exclude."""
         ran = {name: at for name, at in self.ran.items() if name not in never}

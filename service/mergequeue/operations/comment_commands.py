@@ -57,6 +57,7 @@ _CHANNELS = {
     AskSource.LABEL: Channel.LABEL,
     AskSource.CHECKBOX: Channel.CHECKBOX,
     AskSource.BUTTON: Channel.BUTTON,
+    AskSource.PROVIDER_QUEUE: Channel.SYSTEM,
 }
 
 
@@ -433,8 +434,11 @@ async def _create_first_queue(
     if not runtime.options.auto_create_queues:
         branches = await queue_access.branches_with_queue(runtime, repository)
         return FirstQueue(None, replies.no_queue(branch, branches))
-    override = await repository_files.future_override(runtime, repository, branch)
+    reading = await repository_files.future_reading(runtime, repository, branch)
+    override = None if reading is None else repository_files.required_by(reading)
     resolved = await requirements.resolve(runtime, repository.ref, branch, override)
+    if resolved.owned and reading is not None and reading.settings.get("shadow") is True:
+        resolved = await requirements.resolve_beside(runtime, repository.ref, branch, override)
     refusal = _creation_refusal(resolved, branch)
     if refusal is not None:
         return FirstQueue(None, refusal)

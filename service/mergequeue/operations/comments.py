@@ -90,7 +90,7 @@ async def answer_comment(runtime: Runtime, repository: RepositoryRecord, asked: 
     command = CommentCommand.at(place, asked)
     if isinstance(asked.ask, AskForeign):
         meant = asked.ask.meant
-        if not command.config.foreign_commands_enabled or meant is None:
+        if meant is None or not _counts(command):
             await _answer_foreign(runtime, command)
             return
         command = CommentCommand.at(place, replace(asked, ask=meant))
@@ -98,11 +98,21 @@ async def answer_comment(runtime: Runtime, repository: RepositoryRecord, asked: 
         await _answer(runtime, command)
 
 
+def _counts(command: CommentCommand) -> bool:
+    """Return whether a command of another queue counts: beside that queue, or in its place."""
+    is_of_provider = command.asked.source is AskSource.PROVIDER_QUEUE
+    return command.config.shadow or (command.config.foreign_commands_enabled and not is_of_provider)
+
+
 async def _answer_foreign(runtime: Runtime, command: CommentCommand) -> None:
     """Say once on a pull request that another queue's commands do nothing here.
 
-    Where the branch has no queue of ours, the other queue may be at work, and nothing is said.
+    Where the branch has no queue of ours, or one in shadow, the other queue is at work, and nothing
+    is said.
     """
+    is_said = command.queue is not None and not command.config.shadow
+    if not is_said or command.asked.source is AskSource.PROVIDER_QUEUE:
+        return
     if command.queue is None or not _is_allowed_source(command):
         return
     once = NoticeKey(command.queue.id, command.pull.number, Surface.FOREIGN)
@@ -142,9 +152,18 @@ async def _react_once(runtime: Runtime, repository: RepositoryRecord, asked: Ask
     keys = [_reaction_key(repository, asked, emoji) for emoji in Emoji]
     if await runtime.store.read(outbox.stored_keys, keys):
         return
+    place = await _find_place(runtime, repository, asked.number)
+    if place is None or await _is_in_shadow(runtime, CommentCommand.at(place, asked)):
+        return
     item = _reaction(repository, asked, Emoji.ACCEPTED, runtime.clock.now())
     await runtime.store.run(outbox.append, repository.id, None, 0, [item])
     outbox.wake(runtime.wakeups, (Lane.NOTICE,))
+
+
+async def _is_in_shadow(runtime: Runtime, command: CommentCommand) -> bool:
+    """Return whether the queue of the pull request says nothing; the command may have made it."""
+    queue = command.queue or await _queue_for(runtime, command.repository, command.pull)
+    return queue is not None and (await turn.last_value(runtime, queue.id)).config.shadow
 
 
 def _reaction(
@@ -320,8 +339,9 @@ async def _queue_for(
 
 
 def _is_allowed_source(command: CommentCommand) -> bool:
-    actor, is_label = command.asked.actor, command.asked.source is AskSource.LABEL
-    if actor.kind is ActorKind.SELF or not (is_label or command.config.commands_enabled):
+    actor, source = command.asked.actor, command.asked.source
+    is_written = source not in (AskSource.LABEL, AskSource.PROVIDER_QUEUE)
+    if actor.kind is ActorKind.SELF or (is_written and not command.config.commands_enabled):
         return False
     if actor.kind is not ActorKind.BOT:
         return True
@@ -335,7 +355,8 @@ async def _send_answer(
 ) -> None:
     """Store the reaction and the reply in the outbox; reviews and labels get no reaction.
 
-    A label that submitted nothing is removed, so that adding it again is an event.
+    A label that submitted nothing is removed, so that adding it again is an event. A queue in
+    shadow says nothing.
     Also records the command as answered. A refused command has an empty topic, so that it
     overtakes no other command.
     """
@@ -354,6 +375,8 @@ async def _send_answer(
         removal = LabelRemoval(asked.number, label, asked.source_id)
         key = f"label/{_key_of(command.repository, asked)}"
         items.append(OutboxItem(Lane.NOTICE, key, "label", removal, next_at=now))
+    if items and await _is_in_shadow(runtime, command):
+        items = []
     record = command.record
     if not is_done:
         # A press is recognized by its content, which is the same when it is pressed again.

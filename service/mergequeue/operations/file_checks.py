@@ -54,6 +54,7 @@ NOT_REPLAYED = frozenset(
         "foreign_commands_enabled",
         "status_check_enabled",
         "label_commands_enabled",
+        "shadow",
         "extension_enabled",
         "enqueueing_label",
         "fork_policy",
@@ -140,6 +141,8 @@ async def _check(
     if PATH not in files.paths:
         return
     value = await turn.value(runtime, queue.id)
+    if value.config.shadow:
+        return
     checked = await _checked(runtime, queue, wanted) or Checked()
     faults = checked.faults or method_faults(checked, queue.branch, repository.merge_methods)
     report = await _report(runtime, queue, value, replace(checked, faults=faults))

@@ -46,7 +46,7 @@ def _default_text(queue: QueueRef, run: Run, pull: PullRequest) -> tuple[str, st
 
 
 async def _text(runtime: Runtime, queue: QueueRef, run: Run, step: HeadToMerge) -> str:
-    if not run.config.lands_commits:
+    if run.config.shadow or not run.config.lands_commits:
         return naming.test_message(step.pr, step.head, queue.branch)
     provider = runtime.providers[queue.repo.host]
     pull = await provider.pull_request(queue.repo, step.pr, awaits_mergeability=False)

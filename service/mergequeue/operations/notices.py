@@ -19,7 +19,7 @@ from service.database.outbox import Lane
 from service.mergequeue.engine import checked
 from service.mergequeue.engine.model import Entry, LandMode, MergeQueue
 from service.mergequeue.engine.outputs import LandStep, Recorded, Tell
-from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.state import holds
 from service.mergequeue.engine.states import FINAL, EntryState, RunPhase
 from service.mergequeue.landing_records import LandingRecord, LandingState
@@ -73,7 +73,7 @@ async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) 
     was left out: the next state replaces this action, or it is tried again.
     """
     text = await text_of(runtime, queue, action.pr, action.entry)
-    if text is None:
+    if text is None or _is_silent(text):
         return
     is_whole, refusals = True, []
     for notice, essence in _notices_of(text, action, first=first):
@@ -90,6 +90,15 @@ async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) 
     if not is_whole:
         later = runtime.clock.now() + LATER
         raise Throttled("Little of the provider's limits is left: this text waits.", later)
+
+
+def _is_silent(text: PullRequestText) -> bool:
+    """Return whether nothing is said, because the queue is in shadow.
+
+    A landing that was sent before it went there is told to its end.
+    """
+    landed = (Reason.LANDED, Reason.LANDED_DIRECTLY)
+    return text.queue.config.shadow and text.entry.reason not in landed
 
 
 def _notices_of(

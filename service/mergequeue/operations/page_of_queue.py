@@ -9,7 +9,8 @@ from service.database.database import Tx
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
 from service.mergequeue.engine.states import FINAL
 from service.mergequeue.landing_records import LandingRecord
-from service.mergequeue.operations import queue_access, queue_views, turn
+from service.mergequeue.operations import queue_access, queue_views, shadow_report, turn
+from service.mergequeue.operations.shadow_report import ShadowReport
 from service.mergequeue.operations.views import QueueView
 from service.mergequeue.store import listings, overviews, runs
 from service.mergequeue.store.listings import EndedSpan
@@ -33,11 +34,15 @@ class LeftEntry:
 
 @dataclass(frozen=True, slots=True)
 class PageOfQueue:
-    """Everything on a queue's page; `searched` are the runs of its searches by id."""
+    """Everything on a queue's page; `searched` are the runs of its searches by id.
+
+    `shadow` is the report of a queue in shadow, None of any other.
+    """
 
     view: QueueView
     left: tuple[LeftEntry, ...]
     searched: Mapping[str, Run]
+    shadow: ShadowReport | None = None
 
 
 async def load_page(runtime: Runtime, repository: RepositoryRecord, branch: str) -> PageOfQueue:
@@ -45,7 +50,10 @@ async def load_page(runtime: Runtime, repository: RepositoryRecord, branch: str)
     queue = await queue_access.queue_in(runtime, repository, branch)
     view = await queue_views.queue_view(runtime, queue)
     left, searched = await runtime.store.read(_rest, queue, view.value)
-    return PageOfQueue(view, left, searched)
+    report = None
+    if view.value.config.shadow:
+        report = await shadow_report.load_report(runtime, queue)
+    return PageOfQueue(view, left, searched, report)
 
 
 async def version(runtime: Runtime, repository: RepositoryRecord, branch: str) -> tuple[int, str]:

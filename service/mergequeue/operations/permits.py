@@ -97,6 +97,8 @@ def against(value: MergeQueue, action: Land, now: datetime) -> str | None:
     """Return the reason against landing now, None if it may land."""
     if value.landing is None or value.landing.number != action.number:
         return "The queue does not ask for this landing any more."
+    if value.config.shadow:
+        return "The queue is in shadow: it lands nothing."
     if value.state not in LANDS:
         return f"The queue is {value.state.value.lower()}."
     if holds.stops_landings(value, action.run):

@@ -31,6 +31,7 @@ from service.mergequeue.engine.states import RunPhase, RunStatus
 from service.mergequeue.operations import (
     facts,
     last_looks,
+    merged_by_others,
     renamed_branches,
     repository_files,
     requirements,
@@ -153,7 +154,13 @@ async def _read_queues_of(runtime: Runtime, hosts: Collection[str]) -> None:
 
 async def _read_whole(runtime: Runtime, queue: QueueRef) -> None:
     await _read_guarded(runtime, queue)
+    await _guarded(runtime, queue, _read_others(runtime, queue))
     await _guarded(runtime, queue, repository_files.look(runtime, queue))
+
+
+async def _read_others(runtime: Runtime, queue: QueueRef) -> None:
+    await merged_by_others.look(runtime, queue, is_sweep=True)
+    await merged_by_others.read_targets(runtime, queue)
 
 
 async def _read_guarded(runtime: Runtime, queue: QueueRef) -> None:
@@ -302,6 +309,7 @@ async def read_queue(runtime: Runtime, queue: QueueRef) -> None:
         return
     if inputs:
         await turn.take(runtime, queue.id, inputs)
+    await merged_by_others.look(runtime, queue)
 
 
 async def read_target(runtime: Runtime, queue: QueueRef) -> None:
@@ -312,6 +320,7 @@ async def read_target(runtime: Runtime, queue: QueueRef) -> None:
         return
     if inputs:
         await turn.take(runtime, queue.id, inputs)
+    await merged_by_others.look(runtime, queue)
 
 
 async def read_requirements(runtime: Runtime, queue: QueueRef) -> None:

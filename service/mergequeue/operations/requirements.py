@@ -302,19 +302,28 @@ async def resolve(
 ) -> Resolved:
     """Return what a run started now must pass. Raises the provider's errors except refusals.
 
-    With a queue, each name is bound to whose reports count for it (`reporters.py`).
+    With a queue, each name is bound to whose reports count for it (`reporters.py`). One in shadow
+    works beside the provider's own.
     """
-    found = await _read(runtime, repo, branch, override)
+    is_beside = queue is not None and queue.config.shadow
+    found = await _read(runtime, repo, branch, override, is_beside=is_beside)
     if queue is None or found.owned:
         return found
     return replace(found, required=await bound(runtime, repo, found.required, queue))
 
 
-async def _read(
+async def resolve_beside(
     runtime: Runtime, repo: RepoRef, branch: str, override: Override | None
 ) -> Resolved:
+    """Return what a queue in shadow would have to pass, also beside the provider's own queue."""
+    return await _read(runtime, repo, branch, override, is_beside=True)
+
+
+async def _read(
+    runtime: Runtime, repo: RepoRef, branch: str, override: Override | None, *, is_beside: bool
+) -> Resolved:
     try:
-        read = await runtime.providers[repo.host].required(repo, branch)
+        read = await runtime.providers[repo.host].required(repo, branch, is_beside=is_beside)
     except Refused as refused:
         if refused.code is not RefusedCode.PROVIDER_QUEUE:
             raise

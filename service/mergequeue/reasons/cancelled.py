@@ -183,6 +183,14 @@ RECORDS = (
         ),
     ),
     Record(
+        "decided_in_shadow",
+        cancelled=Ending(
+            clause="it passed, and Headgate would have merged it",
+            label="passed in shadow",
+            next="This queue is in shadow: another queue or a person merges it.",
+        ),
+    ),
+    Record(
         "pr_gone",
         cancelled=Ending(
             clause="the PR no longer exists",

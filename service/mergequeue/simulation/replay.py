@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, assert_never
 
@@ -90,7 +90,7 @@ class _Replay:
         self._on_ended = on_ended
         self._target = Target(history.arrivals)
         self._ci = Ci(history, seed)
-        self._queue = MergeQueue(id=0, uid=UID, branch=BRANCH, config=config)
+        self._queue = MergeQueue(id=0, uid=UID, branch=BRANCH, config=replace(config, shadow=False))
         self._track = Track()
         self._now = history.arrivals[0].at if history.arrivals else BEGIN
         self._wake_at: datetime | None = None

@@ -228,6 +228,22 @@ class LandingEvidenceRow(Row, table=True):
     at: datetime = Field(sa_type=Utc)
 
 
+class ShadowMergeRow(Row, table=True):
+    """A merge by others beside a queue in shadow; `is_red`: a required check failed on its commit.
+
+    `is_red` None: not all of them have reported there, as far as was seen.
+    """
+
+    __tablename__ = "shadow_merge"
+
+    entry: str = Field(primary_key=True)
+    org_id: int = Field(sa_type=Id)
+    queue_id: int = Field(index=True, sa_type=Id)
+    merged_at: datetime | None = Field(sa_type=Utc)
+    sha: str | None
+    is_red: bool | None
+
+
 class PullRequestRow(Row, table=True):
     """The newest head we have seen of a pull request."""
 

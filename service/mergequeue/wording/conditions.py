@@ -351,6 +351,14 @@ def _takeover(condition: Condition) -> Phrase:
     return stopped + phrase("; another one takes over at {}", at)
 
 
+def _others_merge(condition: Condition, _: MergeQueue) -> Phrase:
+    words = phrase("others merge it, because this queue is in shadow and merges nothing")
+    if condition.since is None:
+        return words
+    at = times.clock_time(condition.since, condition.since)
+    return words + phrase(" (it would have merged this PR at {})", at)
+
+
 _FIELDS: dict[str, Callable[[Sequence[int]], Phrase]] = {
     "prs": phrases.pulls,
     "any_pr": lambda prs: phrases.pulls(prs, "or"),
@@ -437,6 +445,7 @@ CONDITIONS: dict[ConditionCode, Text] = {
     ),
     ConditionCode.STILL_READY: _still_ready,
     ConditionCode.LANDING_FREE: _landing_free,
+    ConditionCode.OTHERS_MERGE: _others_merge,
 }
 """Every condition but those of readiness."""
 
@@ -502,6 +511,7 @@ NEXT: dict[Next, str | tuple[str, str, str]] = {
         "{prs} is merged or leaves the queue.",
         "{prs} are merged or leave the queue.",
     ),
+    Next.OTHERS_MERGE: "The other queue or a person merges it.",
     Next.RETRY: "Headgate retries automatically.",
 }
 """Every kind of next event; of three texts by how many pull requests it is about: 0, 1, more."""

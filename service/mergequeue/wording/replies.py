@@ -384,7 +384,14 @@ def rules_unreadable(branch: str) -> Answer:
 def provider_queue(branch: str) -> Answer:
     """The provider's own queue owns the branch."""
     return _refused(
-        phrase("{} uses GitHub's merge queue. Remove that rule to use Headgate here.", branch)
+        phrase(
+            "{} uses GitHub's merge queue. {} carries its settings over. Set {} in {} to try "
+            "Headgate beside it, or remove that rule to use Headgate here.",
+            branch,
+            "headgate import",
+            "shadow: true",
+            ".github/headgate.yml",
+        )
     )
 
 

@@ -16,6 +16,7 @@ from service.mergequeue.api.provider_limits import LIMIT_ROUTES
 from service.mergequeue.api.pull_requests import PULL_REQUEST_ROUTES
 from service.mergequeue.api.queues import QUEUE_ROUTES
 from service.mergequeue.api.schemas import SCHEMA_ROUTES
+from service.mergequeue.api.shadow_report import SHADOW_REPORT_ROUTES
 from service.mergequeue.api.statistics import STATISTICS_ROUTES
 from service.mergequeue.api.testing import RUN_ROUTES
 from service.notifications.api.models.answers.messages import WEBHOOK_MESSAGES
@@ -32,6 +33,7 @@ ROUTES: tuple[Route, ...] = (
     *EVIDENCE_ROUTES,
     *RUN_ROUTES,
     *STATISTICS_ROUTES,
+    *SHADOW_REPORT_ROUTES,
     *DOCTOR_ROUTES,
     *LIMIT_ROUTES,
     *METRIC_ROUTES,

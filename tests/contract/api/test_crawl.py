@@ -58,6 +58,7 @@ ROLES: dict[str, set[str]] = {
     "getMergeQueueTestingDetails": READ,
     "listMergeQueueTestingResults": READ,
     "getMergeQueueStatistics": READ,
+    "getShadowReport": READ,
     "getMergeQueueMetrics": READ,
     "getProviderLimits": READ,
     "runDoctor": ADMIN,

@@ -12,6 +12,7 @@ DEFAULTS: dict[str, object] = {
     "state": "RUNNING",
     "stateReason": None,
     "mode": "SINGLE",
+    "shadow": False,
     "concurrency": 1,
     "bisectionConcurrency": 1,
     "testingTimeoutMinutes": 300,
@@ -97,6 +98,7 @@ SHOWN = [
 CONFIGURATION = ["branch", *DEFAULTS, *SHOWN]
 
 CHANGES = {
+    "shadow": True,
     "concurrency": 7,
     "bisectionConcurrency": 0,
     "testingTimeoutMinutes": 60,

@@ -7,7 +7,7 @@ from service.mergequeue.engine import config
 from service.mergequeue.engine.config import Mode, QueueConfig, SettingSource
 from service.mergequeue.engine.inputs import Configure, RepositoryFileRead
 from service.mergequeue.engine.model import MergeQueue
-from service.mergequeue.engine.outputs import QueueConfigured, Refused
+from service.mergequeue.engine.outputs import QueueConfigured, Refused, Tell
 from service.mergequeue.engine.planning import modes
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.replacing import replace
@@ -19,6 +19,7 @@ TEST_BRANCHES = "create_prs_for_testing_branches"
 FILE = "repository_file"
 """The name under which a change of what is known of the file is reported."""
 
+_PROVIDER_QUEUE = frozenset({HoldReason.PROVIDER_QUEUE})
 _INVALID = frozenset({HoldReason.CONFIG_INVALID, HoldReason.METHOD_DENIED})
 
 
@@ -94,10 +95,22 @@ def _adopt(draft: Draft, wanted: QueueConfig, test_branch_reason: str | None) ->
         draft.put_queue(replace(queue, config=new, test_branch_reason=test_branch_reason))
         draft.record(QueueConfigured(changed))
         leaving.try_again(draft, draft.entries.values())
+    if "shadow" in changed:
+        _change_shadow(draft)
     if "merge_method" in changed or "land_tested_commits" in changed:
         draft.touched.update(draft.entries)
         _set_aside_unchecked(draft)
     modes.ask(draft, Mode(wanted.mode))
+
+
+def _change_shadow(draft: Draft) -> None:
+    """Judge readiness anew; a queue that leaves its shadow says where its pull requests are."""
+    draft.touched.update(draft.entries)
+    if draft.queue.config.shadow:
+        holds.release_all(draft, _PROVIDER_QUEUE, "the queue works beside the provider's own")
+        return
+    for entry in draft.entries.values():
+        draft.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
 
 def _set_aside_unchecked(draft: Draft) -> None:

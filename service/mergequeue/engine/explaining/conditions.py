@@ -49,6 +49,7 @@ class ConditionCode(StrEnum):
     AHEAD_LANDED = "ahead_landed"
     STILL_READY = "still_ready"
     LANDING_FREE = "landing_free"
+    OTHERS_MERGE = "others_merge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ class Next(StrEnum):
     PROBE_ENDS = "probe_ends"
     CONFIRMATION_ENDS = "confirmation_ends"
     LANDING_ENDS = "landing_ends"
+    OTHERS_MERGE = "others_merge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,7 @@ _NEXT: Mapping[ConditionCode | Reason, Next] = {
     ConditionCode.CONFIRMED: Next.CONFIRMATION_ENDS,
     ConditionCode.AHEAD_LANDED: Next.LANDING_ENDS,
     ConditionCode.LANDING_FREE: Next.LANDING_ENDS,
+    ConditionCode.OTHERS_MERGE: Next.OTHERS_MERGE,
 }
 """The kind of news awaited while a condition is open; of the others it is that facts change."""
 

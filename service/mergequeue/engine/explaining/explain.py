@@ -18,7 +18,7 @@ from service.mergequeue.engine.explaining.conditions import (
     NextEvent,
 )
 from service.mergequeue.engine.model import Bisection, Entry, MergeQueue, Run
-from service.mergequeue.engine.planning import grouping
+from service.mergequeue.engine.planning import grouping, shadow
 from service.mergequeue.engine.policy import constants, policies, suspecting
 from service.mergequeue.engine.policy import entries_on_all_targets as on_all
 from service.mergequeue.engine.reasons import Reason
@@ -414,6 +414,19 @@ def _unsearched(draft: Draft, run: Run) -> Iterator[Condition]:
 
 
 def _tests_passed(draft: Draft, entry: Entry) -> Iterator[Condition]:
+    queue = draft.queue
+    if entry.would_land_at is None or not queue.config.shadow:
+        yield from _may_land(draft, entry)
+    if queue.config.shadow:
+        yield Condition(
+            ConditionCode.OTHERS_MERGE,
+            met=False,
+            since=entry.would_land_at,
+            at=shadow.leaves_at(entry),
+        )
+
+
+def _may_land(draft: Draft, entry: Entry) -> Iterator[Condition]:
     queue = draft.queue
     yield from conditions.may_land(draft, entry.verified_by, met=queue.state in LANDS)
     run = draft.runs[entry.verified_by or ""]

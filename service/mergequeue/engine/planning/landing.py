@@ -3,6 +3,7 @@
 One landing per queue at a time. It carries everything the shell needs to refuse it.
 """
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from service.errors import InvariantBroken
@@ -40,7 +41,9 @@ ADVANCE_PAUSE = timedelta(minutes=10)
 
 
 def land(draft: Draft) -> None:
-    """Ask for the one landing that is due."""
+    """Ask for the one landing that is due; a queue in shadow never does."""
+    if draft.queue.config.shadow:
+        return
     tip = draft.queue.tip
     if tip is None or not draft.places.verified or not _is_free(draft):
         return
@@ -109,7 +112,7 @@ def landed(draft: Draft, one: Landed) -> None:
         )
     )
     draft.record(TipMoved(one.sha, landed=True, adopted=False))
-    _note_checks(draft, run)
+    note_checks(draft, run)
     untested.note_landed(draft, run, one)
     _end_landed(draft, run, entry, one)
     if behind is not None and draft.entries.graph is not None:
@@ -119,7 +122,7 @@ def landed(draft: Draft, one: Landed) -> None:
         target.take_kept(draft)
 
 
-def _note_checks(draft: Draft, run: Run) -> None:
+def note_checks(draft: Draft, run: Run) -> None:
     """Remember which required checks ran on what landed; skips that waited for this count now."""
     known, ran = draft.queue.check_history, verdict.ran_in(run)
     history = known.with_landed(ran, run.created_at, draft.now)
@@ -169,14 +172,35 @@ def _may_land(draft: Draft, run: Run) -> bool:
 
     Its base holds, else it would be PENDING.
     """
-    own = draft.own(run)
-    if not all(readiness.may_land(entry) for entry in own) or not stacks.may_land(draft, run):
-        return False
-    mine = {entry.id for entry in own}
-    last = max(place for place, member in enumerate(run.members) if member.entry in mine)
-    if any(member.entry not in mine and draft.entry_of(member) for member in run.members[:last]):
+    if not _is_whole(draft, run) or any(True for _ in awaited(draft, run)):
         return False
     return is_green(draft, run)
+
+
+def _is_whole(draft: Draft, run: Run) -> bool:
+    is_ready = all(readiness.may_land(entry) for entry in draft.own(run))
+    return is_ready and stacks.may_land(draft, run)
+
+
+def awaited(draft: Draft, run: Run) -> Iterator[Entry]:
+    """Yield the entries of other units that land before the unit of this run."""
+    mine = {entry.id for entry in draft.own(run)}
+    last = max(place for place, member in enumerate(run.members) if member.entry in mine)
+    for member in run.members[:last]:
+        entry = draft.entry_of(member)
+        if entry is not None and entry.id not in mine:
+            yield entry
+
+
+def would_land(draft: Draft, run: Run) -> bool:
+    """Return whether a queue that is not in shadow would have landed the unit by now.
+
+    Units ahead of it count as landed from the moment when they would have landed.
+    """
+    if not is_open(draft, run.id) or not _is_whole(draft, run):
+        return False
+    is_first = all(entry.would_land_at is not None for entry in awaited(draft, run))
+    return is_first and is_green(draft, run)
 
 
 def is_green(draft: Draft, run: Run) -> bool:
@@ -258,6 +282,8 @@ def _mode(draft: Draft, run: Run, tip: Tip) -> LandMode:
 def _is_built_by(run: Run, config: QueueConfig) -> bool:
     """Return whether the commits of the run have the form that this configuration lands."""
     built = run.config
+    if built.shadow:
+        return False  # its messages are those of a test
     return built.merge_method is config.merge_method and built.lands_commits
 
 

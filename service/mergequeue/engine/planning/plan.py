@@ -16,6 +16,7 @@ from service.mergequeue.engine.planning import (
     modes,
     screening,
     settling,
+    shadow,
     starting,
     trying,
     untested,
@@ -138,6 +139,14 @@ PASSES = (
         queue="records",
         entry=f"{_LEFT} screened",
         run=f"{_ENDED} cause",
+    ),
+    Pass(
+        shadow.review,
+        "a queue in shadow: what would have landed, and what has waited for others long enough",
+        "docs/design/shadow.md 1",
+        queue="bisections check_history shadow_time",
+        entry=f"{_ASIDE} would_land_at refusal",
+        run=_ENDED,
     ),
     Pass(
         landing.land,

@@ -127,6 +127,9 @@ def unmet_now(draft: Draft, entry: Entry) -> tuple[Reason, ...]:
         run = draft.runs.get(entry.run or "")
         if run is not None and run.phase is RunPhase.TESTING:
             ignored.add(Reason.CONFLICT_TARGET)
+    if draft.queue.config.shadow:
+        # The provider's own queue works on it, beside this one.
+        ignored.add(Reason.PROVIDER_QUEUED)
     if not stacks.waits(draft, entry):
         ignored.add(Reason.STACKED)
     open_ones = {*unmet_of(entry.facts, draft.queue.branch), *entry.barred} - ignored
