@@ -9,6 +9,7 @@ from service.mergequeue.api import testing as answers
 from service.mergequeue.engine.checked import CheckedName, Ended
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import MergeQueue, Run
+from service.mergequeue.engine.states import RunKind
 from service.mergequeue.operations import testing
 from service.mergequeue.operations.page_of_run import PageOfRun
 from service.mergequeue.operations.views import TestingView
@@ -71,6 +72,15 @@ class RunPage:
     def run(self) -> Run:
         """The run."""
         return self.page.view.run
+
+    @property
+    def unbuilt(self) -> str:
+        """Why the run has no test branch, in a sentence."""
+        if self.run.kind is RunKind.DIRECT:
+            return "The head of the pull request contains the tip, so its own checks decide."
+        if self.run.finished_at is None:
+            return "Its test branch is being made."
+        return "It ended before it had a test branch, so CI tested nothing for it."
 
     @property
     def counts(self) -> str:
