@@ -106,7 +106,7 @@ def made_of(page: PageOfRun, now: datetime) -> RunPage:
         required=_required_of(page.view),
         others=tuple(others[:REPORTS_MAX]),
         others_more=max(0, len(others) - REPORTS_MAX),
-        warnings=tuple(checked_names.of_run(run, now)),
+        warnings=tuple(checked_names.of_run(run, now)) if run.sha else (),
         source=phrases.source(run.required_source),
         gaps=tuple(testing.unexcused_reasons_of(run).items()),
     )

@@ -233,6 +233,7 @@ async def test_a_run_without_a_test_branch_has_a_page_and_no_record_for_programs
         page = await browser.see("/octo/widgets/runs/run-5", host="localhost")
         assert words in page.text
         assert "Commit none" in page.text
+        assert "No check has started" not in page.text
         missing = await browser.get("/octo/widgets/runs/run-6", host="localhost")
     assert missing.status == 404
 
