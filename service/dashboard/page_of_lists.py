@@ -51,7 +51,7 @@ _RUNS = ("status", "since", "until", "at")
 
 @dataclass(frozen=True, slots=True)
 class PastList:
-    """What both lists have: `given` is the filter as the query has it."""
+    """The part that both lists have: `given` is the filter as the query has it."""
 
     branch: str
     given: Mapping[str, str]

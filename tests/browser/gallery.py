@@ -137,7 +137,10 @@ async def _queues(store: Store, main: QueueStage) -> dict[str, str]:
     red = Hold("h1", HoldReason.BASE_RED, HoldScope.BOTH, SYSTEM, "", at(52), evidence="4c5d6e7")
     await (await _stage(store, "stopped")).put(a_queue([an_entry(5)], holds=(red,)))
     await _stage(store, "empty")
-    home = "/octo/widgets"
+    return _paths_of_queues("/octo/widgets")
+
+
+def _paths_of_queues(home: str) -> dict[str, str]:
     return {
         "queues": "/",
         "help": "/help",

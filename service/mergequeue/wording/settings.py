@@ -1,4 +1,4 @@
-"""What a queue does, in sentences: its settings in words.
+"""Sentences that say what a queue does: its settings in words.
 
 A setting that has no sentence of its own gets one from its definition, if it has another value than
 the default (service/mergequeue/engine/config.py).
@@ -44,7 +44,7 @@ _CONFIRMED: Mapping[ConfirmFailures, str] = {
 
 
 class Sentence(NamedTuple):
-    """What some settings come to."""
+    """A sentence about what some settings come to."""
 
     names: tuple[str, ...]
     text: Phrase
