@@ -43,11 +43,33 @@ def plain(value: float) -> str:
 
 
 class Series(NamedTuple):
-    """Values with their name and a color of `static/pages.css`; None: there is no value."""
+    """Values with their name and a color of `static/pages.css`; None: there is no value.
+
+    `links` are the addresses of what each value counts; empty: there is nothing to show.
+    """
 
     name: str
     color: str
     values: Sequence[float | None]
+    links: Sequence[str] = ()
+
+
+class Cell(NamedTuple):
+    """A value in the table of a chart, with the address of what it counts."""
+
+    text: str
+    link: str
+
+
+class Hit(NamedTuple):
+    """A place of a chart that leads to what is drawn there, in percent of the picture."""
+
+    label: str
+    link: str
+    x: float
+    y: float
+    width: float
+    height: float
 
 
 class Drawn(NamedTuple):
@@ -107,11 +129,38 @@ class Chart:
         return [self.labels[place] for place in places]
 
     @property
-    def rows(self) -> list[tuple[str, list[str]]]:
+    def rows(self) -> list[tuple[str, list[Cell]]]:
         """The values as a table: a row for each label."""
-        columns = zip(*(each.values for each in self.series), strict=True)
-        texts = (["-" if one is None else self.text(one) for one in column] for column in columns)
-        return list(zip(self.labels, texts, strict=True))
+        return [
+            (label, [self._cell(each, nth) for each in self.series])
+            for nth, label in enumerate(self.labels)
+        ]
+
+    def _cell(self, series: Series, nth: int) -> Cell:
+        value = series.values[nth]
+        text = "-" if value is None else self.text(value)
+        return Cell(text, series.links[nth] if value and series.links else "")
+
+    @property
+    def hits(self) -> list[Hit]:
+        """The places that lead somewhere: parts of bars, or the whole height above a label."""
+        place = 100 / max(1, len(self.labels))
+        found = []
+        for nth, (label, cells) in enumerate(self.rows):
+            links = {cell.link for cell in cells if cell.link}
+            if self.is_lines or len(links) == 1:
+                named = zip(self.series, cells, strict=True)
+                words = ", ".join(f"{each.name} {cell.text}" for each, cell in named)
+                first = next((cell.link for cell in cells if cell.link), "")
+                found.append(Hit(f"{label}: {words}", first, nth * place, 0, place, 100))
+                continue
+            low = 0.0
+            for each, cell in zip(self.series, cells, strict=True):
+                height = (each.values[nth] or 0) * 100 / self.top
+                low += height
+                words = f"{label}: {each.name} {cell.text}"
+                found.append(Hit(words, cell.link, nth * place, 100 - low, place, height))
+        return [hit for hit in found if hit.link]
 
     @property
     def summary(self) -> str:

@@ -10,7 +10,7 @@ from service.dashboard import charts, marks
 from service.dashboard.readers import is_loopback
 from service.mergequeue.wording import history
 from service.text import markdown, times, traces
-from service.text.phrases import Code, Page, Part, Phrase, Pull
+from service.text.phrases import Code, Commit, Page, Part, Phrase, Pull
 from service.text.traces import TraceLine
 
 TEXT_CHARACTERS_MAX = 1000
@@ -55,11 +55,15 @@ def span(length: timedelta) -> str:
 
 
 class Piece(NamedTuple):
-    """A part of a sentence: `text`, `code` or `pull`; with the address of its page, or empty."""
+    """A part of a sentence: `text`, `code`, `commit` or `pull`.
+
+    `url` is the address of its page, or empty; `sha` the whole name of a commit.
+    """
 
     kind: str
     text: str
     url: str = ""
+    sha: str = ""
 
 
 def pieces(phrase: Phrase) -> list[Piece]:
@@ -71,6 +75,8 @@ def _piece(part: Part) -> Piece:
     match part:
         case str():
             return Piece("text", part)
+        case Commit(text, sha):
+            return Piece("commit", text, sha=sha)
         case Code(text):
             return Piece("code", shown(text) or "(empty)")
         case Pull(number):

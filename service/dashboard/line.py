@@ -145,7 +145,7 @@ class SearchRow:
     run: Run
     mark: Mark
     cells: tuple[tuple[int, str], ...]
-    failed: tuple[str, ...]
+    failed: tuple[CheckShown, ...]
     bar: _Bar | None
     took: str
 
@@ -338,7 +338,7 @@ def _search_row(run: Run, prs: Sequence[int], scale: Axis) -> SearchRow:
         cells=tuple(
             (pr, "tested" if pr in tested else "base" if pr in base else "out") for pr in prs
         ),
-        failed=tuple(one.name for one in checks_of(run) if one.mark.color == "bad"),
+        failed=tuple(one for one in checks_of(run) if one.mark.color == "bad"),
         bar=_bar_of(scale, run, None),
         took=times.duration(end - run.created_at) + ("" if run.finished_at else " so far"),
     )

@@ -1,4 +1,4 @@
-"""The page of a search: pull requests by their number, tests by their name."""
+"""The page of a search: pull requests by number, title or author, tests by their name."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from service.dashboard import marks
 from service.dashboard.marks import Mark
 from service.errors import Malformed
 from service.mergequeue.engine.model import Entry
-from service.mergequeue.operations import overview
+from service.mergequeue.operations import history_lists, overview
 from service.mergequeue.operations.overview import Scope
 from service.runtime import Runtime
 from service.testhealth.operations import all_tests
@@ -76,6 +76,11 @@ async def read(runtime: Runtime, scope: Scope, asked: str) -> FindPage:
                 home = page_addresses.home(options, ref.repo)
                 path = page_addresses.pull_request(home, ref.branch, pr)
                 pulls.append(_pull(ref, path, entry))
+    else:
+        for ref, entry in await history_lists.mentioned(runtime, scope, asked, FOUND_MAX):
+            home = page_addresses.home(options, ref.repo)
+            path = page_addresses.pull_request(home, ref.branch, entry.pr)
+            pulls.append(_pull(ref, path, entry))
     tests = await all_tests.named(runtime, (scope.org_id, scope.within), asked, FOUND_MAX)
     return FindPage(
         asked,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from service.accounts import page_addresses
 from service.accounts.tenants import RepositoryRecord
-from service.dashboard import page_of_queues
+from service.dashboard import page_of_lists, page_of_queues
 from service.dashboard.charts import Chart, Series, day_label, duration
 from service.errors import Malformed
 from service.mergequeue.engine.explaining.rates import MINUTE_S
@@ -30,11 +30,15 @@ PARTS: Mapping[Part, tuple[str, str]] = {
 
 
 class Cause(NamedTuple):
-    """Why pull requests left without merging, how many, and the width of its bar in percent."""
+    """Why pull requests left without merging, how many, and the width of its bar in percent.
+
+    `link` is the address of their list.
+    """
 
     label: str
     total: int
     width: int
+    link: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +79,38 @@ class HealthPage:
         counts = self.numbers.ejections
         most = max(counts.values(), default=1)
         return tuple(
-            Cause(endings.label(reason), count, max(1, count * 100 // most))
+            Cause(
+                endings.label(reason),
+                count,
+                max(1, count * 100 // most),
+                self.pulls(reason=reason.value),
+            )
             for reason, count in counts.items()
         )
+
+    def pulls(self, **given: str) -> str:
+        """Return the address of the pull requests that left in the time shown."""
+        return page_of_lists.address("pulls", **given, **self._whole)
+
+    @property
+    def test_runs(self) -> str:
+        """The address of the test runs that finished in the time shown."""
+        return page_of_lists.address("runs", **self._whole)
+
+    @property
+    def _whole(self) -> Mapping[str, str]:
+        buckets = self.numbers.buckets
+        return page_of_lists.in_span(buckets[0].start, buckets[-1].end)
+
+    def _links(self, page: str, **given: str) -> list[str]:
+        """Return the addresses of what ended in each bucket."""
+        spans = (page_of_lists.in_span(each.start, each.end) for each in self.numbers.buckets)
+        return [page_of_lists.address(page, **given, **span) for span in spans]
+
+    def _links_at_end(self, page: str) -> list[str]:
+        """Return the addresses of what was there at the end of each bucket."""
+        ends = (page_of_lists.at_time(each.end) for each in self.numbers.buckets)
+        return [page_of_lists.address(page, **end) for end in ends]
 
     @property
     def charts(self) -> tuple[Chart, ...]:
@@ -88,7 +121,9 @@ class HealthPage:
         return (*self._charts_of_time(labels, per), *self._charts_of_counts(labels, per))
 
     def _charts_of_time(self, labels: Sequence[str], per: str) -> tuple[Chart, ...]:
-        buckets = self.numbers.buckets
+        buckets, merged = self.numbers.buckets, self._links("pulls", state="merged")
+        p50 = [each.time_to_merge_p50_s for each in buckets]
+        p95 = [each.time_to_merge_p95_s for each in buckets]
         return (
             Chart(
                 f"Time to merge by the {per} of the merge",
@@ -96,8 +131,8 @@ class HealthPage:
                 "some pull requests are tested several times.",
                 labels,
                 [
-                    Series("half within", "test", [each.time_to_merge_p50_s for each in buckets]),
-                    Series("95 % within", "odd", [each.time_to_merge_p95_s for each in buckets]),
+                    Series("half within", "test", p50, merged),
+                    Series("95 % within", "odd", p95, merged),
                 ],
                 is_lines=True,
                 is_time=True,
@@ -108,7 +143,7 @@ class HealthPage:
                 "failures and restarts cost most.",
                 labels,
                 [
-                    Series(name, color, [each.parts_s.get(part, 0.0) for each in buckets])
+                    Series(name, color, [each.parts_s.get(part, 0.0) for each in buckets], merged)
                     for part, (name, color) in PARTS.items()
                 ],
                 is_time=True,
@@ -116,7 +151,9 @@ class HealthPage:
         )
 
     def _charts_of_counts(self, labels: Sequence[str], per: str) -> tuple[Chart, ...]:
-        buckets = self.numbers.buckets
+        buckets, links = self.numbers.buckets, self._links
+        depth = [each.depth for each in buckets]
+        running = [each.runs_in_progress for each in buckets]
         per_merge = [round(one.runs / one.merged, 2) if one.merged else None for one in buckets]
         return (
             Chart(
@@ -124,25 +161,28 @@ class HealthPage:
                 "Red growing with violet is normal. Red growing alone is a broken test or branch.",
                 labels,
                 [
-                    Series("merged", "done", [each.merged for each in buckets]),
-                    Series("failed", "bad", [each.failed for each in buckets]),
-                    Series("removed", "wait", [each.removed for each in buckets]),
+                    Series(state, color, values, links("pulls", state=state))
+                    for state, color, values in (
+                        ("merged", "done", [each.merged for each in buckets]),
+                        ("failed", "bad", [each.failed for each in buckets]),
+                        ("removed", "wait", [each.removed for each in buckets]),
+                    )
                 ],
             ),
             Chart(
                 "Test runs per merge",
                 "Batches lower it, failures and restarts raise it. 1 is one run for each merge.",
                 labels,
-                [Series("runs per merge", "test", per_merge)],
+                [Series("runs per merge", "test", per_merge, links("runs"))],
                 is_lines=True,
             ),
             Chart(
                 f"Depth against slots at the end of each {per}",
-                "A queue that is always deeper than its slots are many has too few slots.",
+                "If more pull requests wait than there are slots all day, add slots.",
                 labels,
                 [
-                    Series("in the queue", "wait", [each.depth for each in buckets]),
-                    Series("test runs", "test", [each.runs_in_progress for each in buckets]),
+                    Series("in the queue", "wait", depth, self._links_at_end("pulls")),
+                    Series("test runs", "test", running, self._links_at_end("runs")),
                     Series("slots now", "done", [self.numbers.concurrency] * len(buckets)),
                 ],
                 is_lines=True,

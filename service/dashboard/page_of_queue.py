@@ -13,7 +13,7 @@ from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue
 from service.mergequeue.engine.reasons import LIFTED_BY_PERSON
-from service.mergequeue.engine.states import MAIN_SLOTS, PROBE_SLOTS, EntryState, RunStatus
+from service.mergequeue.engine.states import FINAL, MAIN_SLOTS, PROBE_SLOTS, EntryState, RunStatus
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.landing_records import LandingRecord
 from service.mergequeue.operations.page_of_queue import LeftEntry, PageOfQueue
@@ -122,13 +122,18 @@ AFTER_DIGITS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class LeftRow:
-    """A submission that has left; `proof` None: Headgate merged nothing of it."""
+    """A submission that has left, or is in the queue; `proof` None: Headgate merged nothing."""
 
     entry: Entry
     mark: Mark
     why: Phrase
     spent: timedelta
     proof: LandingRecord | None
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether it has left the queue."""
+        return self.entry.state in FINAL
 
 
 @dataclass(frozen=True, slots=True)

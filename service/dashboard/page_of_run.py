@@ -9,6 +9,7 @@ from service.mergequeue.api import testing as answers
 from service.mergequeue.engine.checked import CheckedName, Ended
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import MergeQueue, Run
+from service.mergequeue.engine.states import RunKind
 from service.mergequeue.operations import testing
 from service.mergequeue.operations.page_of_run import PageOfRun
 from service.mergequeue.operations.views import TestingView
@@ -73,6 +74,15 @@ class RunPage:
         return self.page.view.run
 
     @property
+    def unbuilt(self) -> str:
+        """Why the run has no test branch, in a sentence."""
+        if self.run.kind is RunKind.DIRECT:
+            return "The head of the pull request contains the tip, so its own checks decide."
+        if self.run.finished_at is None:
+            return "Its test branch is being made."
+        return "It ended before it had a test branch, so CI tested nothing for it."
+
+    @property
     def counts(self) -> str:
         """`1 of 3 required statuses passed, 1 excused, 1 skipped`."""
         ended = [one.ended for one in self.page.view.checked]
@@ -96,7 +106,7 @@ def made_of(page: PageOfRun, now: datetime) -> RunPage:
         required=_required_of(page.view),
         others=tuple(others[:REPORTS_MAX]),
         others_more=max(0, len(others) - REPORTS_MAX),
-        warnings=tuple(checked_names.of_run(run, now)),
+        warnings=tuple(checked_names.of_run(run, now)) if run.sha else (),
         source=phrases.source(run.required_source),
         gaps=tuple(testing.unexcused_reasons_of(run).items()),
     )

@@ -12,13 +12,14 @@ from service.accounts import page_addresses
 from service.dashboard import requests, setting_fields
 from service.dashboard.charts import duration
 from service.dashboard.requests import Action, PageRequest
-from service.dashboard.setting_fields import FIELDS, GROUPS, SettingField, field_of, text_of
+from service.dashboard.setting_fields import FIELDS, GROUPS, SettingField, Told, field_of, text_of
 from service.errors import Malformed
 from service.mergequeue.engine.config import ConfigValue, QueueConfig
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.operations import file_checks, queue_access, queues, turn
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.operations.replaying import Variant
+from service.mergequeue.wording import settings
 from service.mergequeue.wording.file_checks import Replayed, left_out_texts
 from service.provider.values import AccessLevel
 from service.runtime import Runtime
@@ -106,6 +107,7 @@ class SettingsPage:
 
     value: MergeQueue
     groups: Mapping[str, tuple[SettingField, ...]]
+    told: Mapping[str, tuple[Told, ...]]
     tries: tuple[SettingField, ...]
     trial: Trial
     usual: UsualChanges
@@ -126,7 +128,8 @@ async def read(runtime: Runtime, request: PageRequest) -> SettingsPage:
         title: tuple(field_of(value, name) for name in names) for title, names in GROUPS.items()
     }
     tries = tuple(field_of(value, name) for name in TRIED)
-    return SettingsPage(value, groups, tries, trial, usual)
+    told = setting_fields.told(value)
+    return SettingsPage(value, groups, told, tries, trial, usual)
 
 
 async def _tried(
@@ -220,7 +223,7 @@ def _title_of(changes: Mapping[str, ConfigValue], found: Replayed) -> str:
     text = " ".join(text_of(name, value).split())[:40] or "none"
     p95 = " → ".join(_time(side["time_to_merge_p95_s"]) for side in (found.before, found.after))
     ci = _percent(found.before["ci_minutes"], found.after["ci_minutes"])
-    return f"{setting_fields.label_of(name)} {text}{more}: P95 {p95}, CI {ci}"
+    return f"{settings.label(name)} {text}{more}: P95 {p95}, CI {ci}"
 
 
 def _rows_of(found: Replayed) -> tuple[Row, ...]:

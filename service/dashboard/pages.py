@@ -6,6 +6,7 @@ from service.accounts import page_addresses
 from service.dashboard import (
     page_of_doctor,
     page_of_health,
+    page_of_lists,
     page_of_pull_request,
     page_of_queue,
     page_of_queues,
@@ -15,6 +16,7 @@ from service.dashboard import (
     queue_actions,
 )
 from service.dashboard.page_of_health import HealthPage
+from service.dashboard.page_of_lists import PullsPage, RunsPage
 from service.dashboard.page_of_pull_request import PullRequestPage
 from service.dashboard.page_of_queue import QueuePage
 from service.dashboard.page_of_queues import QueuesPage
@@ -87,6 +89,22 @@ async def health(runtime: Runtime, request: PageRequest) -> HealthPage:
     return await page_of_health.read(runtime, repository, request.names["branch"], request.query)
 
 
+async def pulls(runtime: Runtime, request: PageRequest) -> PullsPage:
+    """Return the page that lists the submissions of a queue."""
+    repository = request.where.repository
+    return await page_of_lists.read_pulls(
+        runtime, repository, request.names["branch"], request.query
+    )
+
+
+async def runs(runtime: Runtime, request: PageRequest) -> RunsPage:
+    """Return the page that lists the test runs of a queue."""
+    repository = request.where.repository
+    return await page_of_lists.read_runs(
+        runtime, repository, request.names["branch"], request.query
+    )
+
+
 async def test(runtime: Runtime, request: PageRequest) -> PageOfTest:
     """Return the page of a test."""
     return await page_of_test.read(runtime, request.where, request.id)
@@ -131,6 +149,8 @@ PAGES: tuple[PageKind[PageRequest], ...] = (
         _version_of_queue,
         queue_actions.OF_PULL_REQUEST,
     ),
+    PageKind("{branch:[^/]+}/pulls", "pulls.html", pulls),
+    PageKind("{branch:[^/]+}/runs", "runs.html", runs),
     PageKind("{branch:[^/]+}/health", "health.html", health),
     PageKind(
         "{branch:[^/]+}/doctor",

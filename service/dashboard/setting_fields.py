@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import get_type_hints
+from typing import NamedTuple, get_type_hints
 
 import orjson
 from pydantic.alias_generators import to_camel
@@ -25,7 +25,10 @@ from service.mergequeue.engine.rules import EntryRule
 from service.mergequeue.operations import repository_file
 from service.mergequeue.operations.repository_file import BranchSettings
 from service.mergequeue.operations.setting_types import BATCHING_RULES, ENTRY_RULES
+from service.mergequeue.wording import settings
+from service.mergequeue.wording.settings import Sentence
 from service.settings import Template, short_json
+from service.text.phrases import Phrase
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Testing": (
@@ -58,10 +61,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("allowed_bot_submitters", "comments_enabled"),
         *("commands_enabled", "foreign_commands_enabled"),
         *("status_check_enabled", "label_commands_enabled"),
-        *("enqueueing_label", "state_labels_enabled", "extension_enabled", "rules"),
+        *("enqueueing_label", "state_labels_enabled", "rules"),
     ),
 }
-"""Every setting, in the order of the page."""
+"""Every setting that has an effect, in the order of the page."""
 
 BEFORE = "before-"
 """Begins the name of the hidden field with the text that a setting had on the page."""
@@ -69,10 +72,24 @@ BEFORE = "before-"
 NONE = "[]"
 """The form of a list that is empty on purpose, where no list means something else."""
 
+_USUAL = settings.sentences(QueueConfig())
 KINDS: Mapping[str, object] = get_type_hints(QueueConfig)
 NULLABLE = models.nullable(QueueConfig)
 FIELDS: Mapping[str, str] = {to_camel(name): name for name in SETTINGS}
 LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
+
+
+class Told(NamedTuple):
+    """A sentence about a queue, and where its settings come from.
+
+    `file` is the path of the repository's file that sets one of them, else empty. `is_changed`: a
+    queue with the default settings does something else.
+    """
+
+    text: Phrase
+    file: str
+    is_set_here: bool
+    is_changed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +110,12 @@ class SettingField:
     is_number: bool
     is_long: bool
 
+    def word(self, text: str) -> str:
+        """Return a text of the field as people read it: `Merge commit`, `none`."""
+        if self.options is not None:
+            return settings.word(text)
+        return text or "none"
+
     @property
     def hint(self) -> str:
         """Return how its text is written, if that is not plain."""
@@ -103,6 +126,25 @@ class SettingField:
         return f"One a line{form}.{' Empty: not set.' if FIELDS[self.name] in NULLABLE else ''}"
 
 
+def told(value: MergeQueue) -> Mapping[str, tuple[Told, ...]]:
+    """Return what a queue does in sentences, by the group of their settings."""
+    found: dict[str, list[Told]] = {title: [] for title in GROUPS}
+    group_of = {name: title for title, names in GROUPS.items() for name in names}
+    for each in settings.sentences(value.config):
+        found[group_of[each.names[0]]].append(_told(value, each))
+    return {title: tuple(each) for title, each in found.items()}
+
+
+def _told(value: MergeQueue, sentence: Sentence) -> Told:
+    fields = [field_of(value, name) for name in sentence.names]
+    return Told(
+        sentence.text,
+        next((each.file for each in fields if each.file), ""),
+        any(each.is_set_here for each in fields),
+        sentence not in _USUAL,
+    )
+
+
 def field_of(value: MergeQueue, name: str) -> SettingField:
     """Return a setting of a queue, by field name of `QueueConfig`."""
     kind, setting = KINDS[name], SETTINGS[name]
@@ -111,7 +153,7 @@ def field_of(value: MergeQueue, name: str) -> SettingField:
     is_text_of_lines = isinstance(setting.bounds, Template) and not setting.bounds.is_line
     return SettingField(
         name=to_camel(name),
-        label=label_of(name),
+        label=settings.label(name),
         meaning=LINK.sub(r"\1", setting.meaning),
         text=text_of(name, getattr(value.config, name)),
         default=text_of(name, getattr(QueueConfig(), name)),
@@ -121,11 +163,6 @@ def field_of(value: MergeQueue, name: str) -> SettingField:
         is_number=kind in (int, float),
         is_long=is_text_of_lines or _is_list(kind),
     )
-
-
-def label_of(name: str) -> str:
-    """Return `Bisection concurrency`."""
-    return name.replace("_", " ").capitalize().replace(" prs ", " PRs ")
 
 
 def _is_list(kind: object) -> bool:

@@ -36,6 +36,13 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
+class Commit(Code):
+    """A commit of the repository, by its first digits; pages link to it."""
+
+    sha: str
+
+
+@dataclass(frozen=True, slots=True)
 class Pull:
     """A pull request by number."""
 
@@ -189,9 +196,14 @@ def quoted(text: str) -> Code:
     return Code(text.rstrip(" .\r\n") or text)
 
 
-def short(sha: Sha | str) -> Code:
-    """The first seven digits of a commit."""
-    return Code(sha[:SHA_SHOWN])
+def short(tree: Sha | str) -> Code:
+    """The first seven digits of a tree."""
+    return Code(tree[:SHA_SHOWN])
+
+
+def commit(sha: Sha | str) -> Commit:
+    """A commit by its first seven digits."""
+    return Commit(sha[:SHA_SHOWN], sha)
 
 
 def login(name: str) -> Phrase:

@@ -17,7 +17,7 @@ from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.model import Detail, Entry, Hold, MergeQueue, Named, Run
 from service.mergequeue.engine.outputs import EntryMoved, Recorded
 from service.mergequeue.engine.reasons import HoldReason, Reason
-from service.mergequeue.engine.states import EntryState, QueueState
+from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
 from service.mergequeue.reasons.record import HoldScope
 from service.notifications import endpoints, notifications
 from service.notifications.endpoints import EndpointChange
@@ -54,6 +54,12 @@ HOSTILE = (
 QUARANTINED_DAYS = 18
 BROKEN = queue_stage.failed(3099, (471,), created_at=at(38), finished_at=at(22))
 """The test run in which #471 failed."""
+
+UNBUILT = a_run(
+    *(2600, (299,)), (), status=RunStatus.CANCELLED, created_at=at(41), finished_at=at(40),
+    sha=None, branch=None, built_at=None, outcomes=(None, None, None), steps=(),
+)  # fmt: skip
+"""A test run that ended before it had a test branch."""
 
 ASSERTION = "AssertionError: assert Decimal('3.33') is None"
 TRACE = """tests/prices/test_cache.py:27: in test_cache_expires
@@ -113,7 +119,7 @@ async def _queues(store: Store, main: QueueStage) -> dict[str, str]:
         value,
         [*story, *moves],
         entries=(*left["entries"], *more_left),
-        runs=(*left["runs"], *runs),
+        runs=(*left["runs"], *runs, UNBUILT),
     )
     for run in (*left["runs"], *runs):
         await main.landed(run)
@@ -131,7 +137,10 @@ async def _queues(store: Store, main: QueueStage) -> dict[str, str]:
     red = Hold("h1", HoldReason.BASE_RED, HoldScope.BOTH, SYSTEM, "", at(52), evidence="4c5d6e7")
     await (await _stage(store, "stopped")).put(a_queue([an_entry(5)], holds=(red,)))
     await _stage(store, "empty")
-    home = "/octo/widgets"
+    return _paths_of_queues("/octo/widgets")
+
+
+def _paths_of_queues(home: str) -> dict[str, str]:
     return {
         "queues": "/",
         "help": "/help",
@@ -155,7 +164,13 @@ async def _queues(store: Store, main: QueueStage) -> dict[str, str]:
         "pull-hostile": f"{home}/hostile/pull/3001",
         "run": f"{home}/runs/run-3122",
         "run-failed": f"{home}/runs/run-3116",
+        "run-unbuilt": f"{home}/runs/{UNBUILT.id}",
+        "pulls": f"{home}/main/pulls",
+        "pulls-found": f"{home}/main/pulls?q=the&state=merged&since=2026-11-01",
+        "pulls-none": f"{home}/empty/pulls",
+        "runs": f"{home}/main/runs",
         "health": f"{home}/main/health",
+        "health-month": f"{home}/main/health?span=90d",
         "health-empty": f"{home}/empty/health",
         "doctor": f"{home}/main/doctor",
         "settings-of-queue": f"{home}/main/settings",
@@ -173,7 +188,8 @@ def _busy() -> tuple[MergeQueue, dict[str, Any]]:
         else each
         for each in left["entries"]
     )
-    return replace(value, sends_results=True), {**left, "entries": tuple(entries)}
+    value = replace(value, sends_results=True, chosen=("concurrency", "batch"))
+    return value, {**left, "entries": tuple(entries)}
 
 
 def one_testing() -> MergeQueue:

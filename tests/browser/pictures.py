@@ -37,7 +37,7 @@ PICTURES = {
     "pull-request": Picture("pull-suspect", 1050),
     "pull-request-failed": Picture("pull-failed", 860),
     "health": Picture("health", 1240),
-    "settings": Picture("settings-of-queue", 1320, query="?compare=usual"),
+    "settings": Picture("settings-of-queue", 1740, query="?compare=usual"),
     "test": Picture("test", 1000),
 }
 

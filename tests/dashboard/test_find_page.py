@@ -1,4 +1,4 @@
-"""The box in the header: it finds pull requests by number and tests by name."""
+"""The box in the header: it finds pull requests by number, title or author, and tests by name."""
 
 import pytest
 
@@ -27,6 +27,8 @@ async def stage(store):
         ("%2313", "/octo/widgets/main/pull/13"),
         ("Widgets%2312", "/octo/widgets/main/pull/12"),
         ("octo/gadgets%2312", "/octo/gadgets/main/pull/12"),
+        ("Feature+FLAGS", "/octo/widgets/main/pull/13"),
+        ("dave", "/octo/widgets/main/pull/13"),
         ("DROP", "/octo/widgets/tests/"),
     ],
 )
@@ -38,8 +40,9 @@ async def test_the_only_thing_found_is_opened(stage, asked, path):
 
 async def test_several_things_found_are_listed(stage):
     async with stage.browsing() as browser:
-        page = await browser.see("/find?q=12", host="localhost")
-        assert {"/octo/widgets/main/pull/12", "/octo/gadgets/main/pull/12"} <= set(page.links)
+        for asked in ("rounding", "12"):
+            page = await browser.see(f"/find?q={asked}", host="localhost")
+            assert {"/octo/widgets/main/pull/12", "/octo/gadgets/main/pull/12"} <= set(page.links)
         assert "tax 12" in page.text
         tests = await browser.see("/find?q=test_", host="localhost")
         assert "test_add" in tests.text
@@ -54,9 +57,10 @@ async def test_what_a_reader_may_not_see_is_not_found(stage):
     stranger = await token_of(stage.runtime, Role.ADMIN, "elsewhere")
     narrow = await token_of(stage.runtime, Role.READ, repositories=(stage.queue.repo,))
     async with stage.browsing(dashboard_auth=queue_stage.TOKEN) as browser:
-        for asked in ("12", "test_"):
+        for asked in ("12", "rounding", "test_"):
             page = await browser.see(f"/find?q={asked}", password=stranger)
             assert "Nothing found" in page.text
-        page = await browser.see("/find?q=12", password=narrow)
-        assert "gadgets" not in page.text
+        for asked in ("12", "rounding+in", "invoice"):
+            reply = await browser.get(f"/find?q={asked}", password=narrow)
+            assert b"gadgets" not in reply.body
         assert (await browser.get("/find?q=12")).status == 401

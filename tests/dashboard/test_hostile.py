@@ -93,8 +93,8 @@ ATTRIBUTES = {
     *("for", "placeholder", "open", "preserveaspectratio", "size", "data-keys"),
 }
 LINK = re.compile(
-    r"https://github\.test/[\w/]*|/octo/widgets/(tests|uploads)/[0-9a-f-]{36}|/|/docs/api|#\w+|/activity|/settings|/help"
-    r"|/octo/widgets/(main(/pull/\d+|/health|/doctor|/settings(\?compare=usual\#usual)?)?|runs/run-\d+|tests|uploads)"
+    r"https://github\.test/[\w/.~%-]*|/octo/widgets/(tests|uploads)/[0-9a-f-]{36}|/|/docs/api|#\w+|/activity|/settings|/help"
+    r"|/octo/widgets/(main(/pull/\d+|/pulls|/health|/doctor|/settings(\?compare=usual\#usual)?)?|runs/run-\d+|tests|uploads)"
 )
 UNSEEN = re.compile("[\u202a-\u202e\u2066-\u2069\u200b-\u200f\ufeff\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
@@ -203,7 +203,7 @@ async def test_what_people_write_on_pull_requests_is_shown_as_text(store, text):
 
 
 UNMET = (Reason.REVIEW_REQUIRED,)
-QUEUE_PATHS = ("main", "main/pull/7", "main/pull/8", "main/pull/5", "runs/run-1")
+QUEUE_PATHS = ("main", "main/pull/7", "main/pull/8", "main/pull/5", "runs/run-1", "main/pulls")
 
 
 def _own(session, repository_id, text):

@@ -12,6 +12,7 @@ from service.mergequeue.engine.model import FileFault, RepositoryFile
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.rules import EntryRule, Period
 from service.mergequeue.engine.states import EntryState
+from service.mergequeue.wording import settings
 from tests.dashboard import queue_stage
 from tests.dashboard.queue_stage import TIP, a_queue, at, ended, passed
 from tests.dashboard.signing_in import PATH as QUEUE
@@ -32,9 +33,9 @@ def filed(**given):
     return RepositoryFile(TIP.sha, "digest", names=("batching_min_size",), **given)
 
 
-def test_every_setting_is_in_one_group_and_its_text_reads_back():
+def test_every_setting_with_an_effect_is_in_one_group_and_its_text_reads_back():
     placed = [name for names in setting_fields.GROUPS.values() for name in names]
-    assert sorted(placed) == sorted(SETTINGS)
+    assert sorted(placed) == sorted(SETTINGS.keys() - settings.NOT_TOLD)
     config = replace(
         QueueConfig(),
         required_statuses=("test (3.12, linux)", "e2e"),
@@ -64,10 +65,34 @@ async def test_values_have_their_default_meaning_and_source(stage):
     assert PATH in queue.links
     assert "headgate.yml, line 7: `batch` must be <yes>." in page.text
     assert "test runs at the same timeconcurrency, default 1" in page.text
-    assert page.text.count("set on the queue") == 2
+    assert page.text.count("set on the queue") == 3
     assert page.text.count("read-only: set in .github/headgate.yml") == 1
     (locked,) = (given for tag, given in page.tags if given.get("id") == "batchingMinSize")
     assert ("readonly" in locked, "name" in locked) == (True, False)
+
+
+async def test_the_page_says_what_the_queue_does_and_where_that_comes_from(stage):
+    config = QueueConfig(concurrency=5, batch=True, batching_min_size=8, delete_branch=True)
+    chosen = ("concurrency", "delete_branch", "fork_policy")
+    await stage.put(a_queue(config=config, chosen=chosen, file=filed()))
+    async with stage.browsing() as browser:
+        page = await browser.see(PATH, host="localhost")
+    told = page.text.split("What this queue does")[1].split("Save testing")[0].splitlines()
+    assert {
+        "Pull requests wait in one line. default",
+        "At most 5 test runs at the same time, and 1 that searches for the cause of a failure."
+        " set on the queue",
+        "Up to 8 pull requests share one test run; a smaller group starts after 5 min."
+        " .github/headgate.yml",
+        "Each pull request lands as one squashed commit. default",
+    } <= set(told)
+    assert any(each.startswith("Delete branch: yes (whether Headgate deletes") for each in told)
+    marked = [attrs["class"] for tag, attrs in page.tags if attrs.get("class") == "small w odd"]
+    assert len(marked) == 3
+    options = {attrs["value"] for tag, attrs in page.tags if tag == "option"}
+    assert "MERGE_COMMIT" in options
+    assert "Squash" in page.text
+    assert "no effect" not in page.text
 
 
 async def eight_merged(stage):

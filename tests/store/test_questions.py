@@ -36,6 +36,7 @@ from service.mergequeue.store import (
     consents,
     figures,
     history,
+    history_lists,
     journal,
     landings,
     listings,
@@ -264,6 +265,11 @@ A_MESSAGE = Message("message-new", 7, "queue.held", NOW, "{}")
 AN_ATTEMPT = Attempt(7, 7, "endpoint-7", "message-7", 900, 0, "queue.held", NOW, "{}")
 A_FAILURE = Made(NOW, 5, 500, "It answered 500.")
 
+LEFT = history_lists.SubmissionFilter(ended=(NOW - timedelta(days=7), NOW), text="x")
+THERE = history_lists.SubmissionFilter(at=NOW)
+RAN = history_lists.RunSpan(finished=(NOW - timedelta(days=7), NOW))
+RUNNING = history_lists.RunSpan(at=NOW)
+
 QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "access.organization_by_slug": lambda s: access.organization_by_slug(s, "text-7", "org-7"),
     "access.ensure_organization": lambda s: access.ensure_organization(s, "h", "text-7", "new"),
@@ -304,6 +310,13 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "shadow.note_red": lambda s: shadow.note_red(s, "text-9", is_red=True),
     "journal.timeline": lambda s: journal.timeline(s, 9, 40_000, "e7"),
     "journal.timeline_after": lambda s: journal.timeline_after(s, 9, (40_000, "e7"), 7, 100),
+    "history_lists.mentioned": lambda s: history_lists.mentioned(s, Scope(7), "x", 20),
+    "history_lists.submissions": lambda s: history_lists.submissions(s, 7, LEFT, 9000, 50),
+    "history_lists.submissions_count": lambda s: history_lists.submissions_count(s, 7, LEFT),
+    "history_lists.submissions, at": lambda s: history_lists.submissions(s, 7, THERE, 9000, 50),
+    "history_lists.runs_before": lambda s: history_lists.runs_before(s, 7, RAN, 9000, 50),
+    "history_lists.runs_count": lambda s: history_lists.runs_count(s, 7, RAN),
+    "history_lists.runs_count, at": lambda s: history_lists.runs_count(s, 7, RUNNING),
     "listings.built_runs_count": lambda s: listings.built_runs_count(s, 7, RunFilter()),
     "overviews.in_brief": lambda s: overviews.in_brief(s, Scope(7), (0, ""), NOW, 100),
     "overviews.in_brief, some": lambda s: overviews.in_brief(

@@ -24,12 +24,12 @@ class PageOfRun:
 
 
 async def load_page(runtime: Runtime, repository: RepositoryRecord, run_id: str) -> PageOfRun:
-    """Return the page of a run of this repository that has a test branch.
+    """Return the page of a run of this repository, also of one without a test branch.
 
     Raises NotFound(test_run_not_found).
     """
     queue = await _find_queue(runtime, repository, run_id)
-    view = await testing.details(runtime, queue, run_id)
+    view = await testing.details(runtime, queue, run_id, only_built=False)
     rows = await runtime.store.read(overviews.landings_of, (run_id,))
     landed = tuple(row for row in rows if row.state in overviews.OF_LANDED)
     return PageOfRun(await turn.last_value(runtime, queue.id), view, landed)

@@ -20,6 +20,9 @@ from service.runtime import Runtime
 from service.vocabulary import QueueRef
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+_INSTANT = timedelta(microseconds=1)
+"""What ends now belongs to the last bucket."""
+
 MEDIAN, HIGH = 0.5, 0.95
 SPANS = (1, 7, 30, 90)
 """Days that statistics may cover."""
@@ -55,11 +58,12 @@ _STANDS_STILL = (EntryState.NOT_READY, EntryState.PENDING, EntryState.TESTS_PASS
 class Bucket:
     """A UTC day, or an hour of the last 24: what ended in it, and the queue at its end.
 
-    Times are of what merged in it, None if nothing did; `parts_s` are means. `run_s` is the time
-    of the test runs that finished.
+    What ends at `end` belongs to the next one. Times are of what merged in it, None if nothing did;
+    `parts_s` are means. `run_s` is the time of the test runs that finished.
     """
 
     start: datetime
+    end: datetime
     merged: int
     failed: int
     removed: int
@@ -113,14 +117,14 @@ async def load_statistics(runtime: Runtime, queue: QueueRef, days: int) -> Stati
     starts = _starts(now, days)
     past = await runtime.store.read(statistics.since, queue.id, starts[0])
     value = await turn.value(runtime, queue.id)
+    until = now + _INSTANT
     buckets = tuple(
-        _bucket(past, start, min(now, end), now)
-        for start, end in zip(starts, [*starts[1:], now], strict=True)
+        _bucket(past, start, end) for start, end in zip(starts, [*starts[1:], until], strict=True)
     )
-    whole = _bucket(past, starts[0], now, now)
+    whole = _bucket(past, starts[0], until)
     ejections = Counter(
         stay.reason
-        for stay in _ended(past.stays, starts[0], now)
+        for stay in _ended(past.stays, starts[0], until)
         if stay.state is not EntryState.MERGED
     )
     return Statistics(
@@ -151,21 +155,20 @@ def _starts(now: datetime, days: int) -> list[datetime]:
 
 
 def _ended(stays: Sequence[Stay], start: datetime, end: datetime) -> list[Stay]:
-    return [stay for stay in stays if stay.ended_at is not None and start <= stay.ended_at <= end]
+    return [stay for stay in stays if stay.ended_at is not None and start <= stay.ended_at < end]
 
 
-def _bucket(past: PastQueue, start: datetime, end: datetime, now: datetime) -> Bucket:
-    # The next bucket begins where this one ends, so only the last one has its end.
-    until = end if end == now else end - timedelta(microseconds=1)
-    ended = _ended(past.stays, start, until)
+def _bucket(past: PastQueue, start: datetime, end: datetime) -> Bucket:
+    ended = _ended(past.stays, start, end)
     counts = Counter(stay.state for stay in ended)
     merged = [stay for stay in ended if stay.state is EntryState.MERGED]
     times = sorted((stay.ended_at or end) - stay.submitted_at for stay in merged)
     seconds = [each.total_seconds() for each in times]
-    finished = [run for run in past.runs if run.finished_at and start <= run.finished_at <= until]
+    finished = [run for run in past.runs if run.finished_at and start <= run.finished_at < end]
     lasted = ((run.finished_at or end) - run.created_at for run in finished)
     return Bucket(
         start=start,
+        end=end,
         merged=counts[EntryState.MERGED],
         failed=counts[EntryState.FAILED],
         removed=counts[EntryState.CANCELLED],

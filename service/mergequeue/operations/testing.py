@@ -17,14 +17,17 @@ from service.vocabulary import CheckOutcome, QueueRef, Sha
 ALL = "ALL"
 
 
-async def details(runtime: Runtime, queue: QueueRef, run_id: str) -> TestingView:
+async def details(
+    runtime: Runtime, queue: QueueRef, run_id: str, *, only_built: bool = True
+) -> TestingView:
     """Return one run of this queue, live or finished; the queue may be deleted.
 
-    Raises NotFound(test_run_not_found): unknown, another queue's, or not built yet.
+    `only_built`: it must have a test branch. Raises NotFound(test_run_not_found): unknown, another
+    queue's, or not built.
     """
     value = await turn.last_value(runtime, queue.id)
     view = await runtime.store.read(_details, runtime, queue, value, run_id)
-    if view is None:
+    if view is None or (only_built and view.run.sha is None):
         raise NotFound(
             f'The queue for {queue.branch} has no test run "{run_id}".',
             code="test_run_not_found",
@@ -36,7 +39,7 @@ def _details(
     session: Tx, runtime: Runtime, queue: QueueRef, value: MergeQueue, run_id: str
 ) -> TestingView | None:
     run = value.runs.get(run_id) or runs.run(session, queue.id, run_id)
-    if run is None or run.sha is None:
+    if run is None:
         return None
     repository = access.repository(session, queue.repository_id)
     vehicle = runs.draft_pull_request_of(session, run.id)
@@ -47,7 +50,7 @@ def _details(
         tested=tuple(_tested(session, queue, repository.url, one) for one in run.entries),
         suites=tuple(sorted({check.group for check in run.checks if check.group})),
         vehicle_number=vehicle[0] if vehicle is not None else None,
-        commit_url=f"{repository.url}/commit/{run.sha}",
+        commit_url=f"{repository.url}/commit/{run.sha}" if run.sha else "",
         impacted=_targets(session, queue, (*run.base, *run.entries)),
         impacted_tested=_targets(session, queue, run.entries),
         waiting_on=_waiting_on(value, run),

@@ -95,7 +95,7 @@ def proof(view: PullRequestText) -> Phrase:
         return Phrase()
     # The page of its files: a link to a commit or a pull request writes a line into it.
     page = f"{view.repository_url}/tree/{landed.sha}" if view.repository_url else ""
-    commit = phrase("Commit {}.", Phrase((Page(phrases.short(landed.sha), page),)))
+    commit = phrase("Commit {}.", Phrase((Page(phrases.commit(landed.sha), page),)))
     trees = phrases.short(landed.tree), phrases.short(landed.planned_tree)
     if landed.tree == landed.tested_tree:
         said = phrase("Proof: its tree {} is the tree that was tested.", trees[0])

@@ -130,7 +130,7 @@ def _submitted(view: PullRequestText) -> Phrase:
     entry = view.entry
     at = times.clock_time(entry.submitted_at, view.now)
     who = phrases.actor(entry.submitted_by)
-    said = phrase("Queued by {} at " + at + " for {}.", who, phrases.short(entry.head))
+    said = phrase("Queued by {} at " + at + " for {}.", who, phrases.commit(entry.head))
     if not entry.priority_rule:
         return said
     name = history.priority_name(entry.priority)
@@ -266,7 +266,7 @@ def _delay(view: PullRequestText, run: Run) -> str:
 
 def _tested(view: PullRequestText, run: Run) -> Phrase:
     under = phrases.stacked(view.queue.branch, run.base_prs)
-    base = phrase("{} on top of {}", phrases.short(view.entry.head), under)
+    base = phrase("{} on top of {}", phrases.commit(view.entry.head), under)
     others = [pr for pr in run.prs if pr != view.entry.pr]
     if others:
         base += phrase(", together with {}", phrases.pulls(others))

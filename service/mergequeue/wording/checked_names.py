@@ -189,7 +189,7 @@ def details(one: CheckedName) -> Phrase:
 def ran_on(one: CheckedName) -> Phrase:
     """Return the commit that the check is about."""
     where = "head of the PR" if one.place is Place.HEAD else "test branch"
-    return phrase(where + " {}", phrases.short(one.sha)) if one.sha else phrase(where)
+    return phrase(where + " {}", phrases.commit(one.sha)) if one.sha else phrase(where)
 
 
 def reported_by(one: CheckedName) -> Phrase:

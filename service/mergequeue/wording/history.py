@@ -168,7 +168,7 @@ def _of_run(event: RunEvent, target: str) -> Phrase:
         case outputs.RunStarted():
             return _started(event, target)
         case outputs.RunBuilt():
-            return phrase("test branch created at {}", phrases.short(event.sha))
+            return phrase("test branch created at {}", phrases.commit(event.sha))
         case outputs.RunRetried():
             why = endings.verdict(event.cause, target)
             return phrase("checks run once more (attempt {}). {}", event.attempt, why)
@@ -248,7 +248,7 @@ def _of_landing(event: LandingEvent, target: str) -> Phrase:
         case outputs.LandingMismatched():
             return phrase("what landed on {} is not what was tested: {}", target, event.evidence)
         case outputs.TipMoved():
-            moved = phrase("{} moved to {}", target, phrases.short(event.sha))
+            moved = phrase("{} moved to {}", target, phrases.commit(event.sha))
             return moved if event.landed else moved + phrase(" outside the queue")
         case _:
             assert_never(event)

@@ -96,16 +96,16 @@ def _moved(situation: Situation) -> str | None:
 
 def _moved_to(situation: Situation) -> Phrase:
     sha = situation.detail.sha
-    return phrase(" to {}", phrases.short(sha)) if sha else Phrase()
+    return phrase(" to {}", phrases.commit(sha)) if sha else Phrase()
 
 
 def _old_head(situation: Situation) -> Code | None:
     old = situation.head
-    return None if old is None or old == situation.detail.sha else phrases.short(old)
+    return None if old is None or old == situation.detail.sha else phrases.commit(old)
 
 
 def _sha(situation: Situation) -> Code | None:
-    return phrases.short(situation.detail.sha) if situation.detail.sha else None
+    return phrases.commit(situation.detail.sha) if situation.detail.sha else None
 
 
 def _rebase(situation: Situation) -> Code | None:

@@ -119,7 +119,9 @@ _PLACES: dict[str, Callable[[UnmetCondition], Argument | None]] = {
     "target": lambda condition: condition.target,
     "name": lambda condition: condition.name or None,
     "state": lambda condition: condition.state or None,
-    "head": lambda condition: phrases.short(condition.head) if condition.head is not None else None,
+    "head": lambda condition: (
+        phrases.commit(condition.head) if condition.head is not None else None
+    ),
     "rebase": _rebase,
     "approver": lambda condition: phrase(_APPROVERS.get(condition.name, "")),
     "cause": lambda condition: phrases.quoted(condition.name) if condition.name else None,

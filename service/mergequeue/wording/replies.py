@@ -121,14 +121,14 @@ def head_moved(head: Sha, below: int | None = None, *, is_fork: bool = False) ->
             "GitHub's times do not prove that your comment was written for the head {} on its "
             "present base: it must be at least a second younger. Check both, then comment {}."
         )
-        return _unclear(phrase(words, phrases.short(head), Code(f"{MERGE.text} --sha={head}")))
+        return _unclear(phrase(words, phrases.commit(head), Code(f"{MERGE.text} --sha={head}")))
     where = Phrase() if below is None else phrase(" on {}", Pull(below))
     return _unclear(
         phrase(
             "New commits arrived{} around the time of your comment; the head is now {}. Check "
             "them, then comment {} again.",
             where,
-            phrases.short(head),
+            phrases.commit(head),
             MERGE,
         )
     )
@@ -143,8 +143,8 @@ def stack_submitted(numbers: Sequence[int]) -> Answer:
 def sha_differs(head: Sha, given: str) -> Answer:
     """The commit that was named is not the head."""
     words = f"The head is {{}}, not {{}}.{NOTHING_CHANGED} Check the commits, then comment {{}}."
-    command = Code(f"{MERGE.text} --sha={phrases.short(head).text}")
-    return _unclear(phrase(words, phrases.short(head), phrases.short(given), command))
+    command = Code(f"{MERGE.text} --sha={phrases.commit(head).text}")
+    return _unclear(phrase(words, phrases.commit(head), phrases.commit(given), command))
 
 
 def denied(denial: Denial) -> Answer:
