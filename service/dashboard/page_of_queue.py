@@ -176,6 +176,18 @@ class QueuePage:
         return next((row for row in self.line.rows if row.lands is not None), None)
 
     @property
+    def tab(self) -> Mark:
+        """The state as the tab shows it: what stops the queue, else how many are tested or wait."""
+        if self.mark is not marks.RUNNING:
+            return self.mark
+        tested = sum(each.entry.state is EntryState.TESTING for each in self.view.entries)
+        if tested:
+            return marks.ENTRIES[EntryState.TESTING]._replace(word=f"{tested} testing")
+        if self.depth:
+            return marks.ENTRIES[EntryState.PENDING]._replace(word=f"{self.depth} waiting")
+        return marks.RUNNING._replace(word="empty")
+
+    @property
     def heading(self) -> str:
         """`Running: 16 pull requests in the queue`."""
         count = f"{self.depth} pull request{'' if self.depth == 1 else 's'} in the queue"
