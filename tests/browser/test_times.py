@@ -35,8 +35,10 @@ async def one(shown):
 
 
 async def test_times_are_those_of_the_readers_zone_and_say_which(browser, shown, one):
-    paused = {"state": QueueState.PAUSED, "state_by": somebody("bob"), "state_since": at(15)}
-    await change(one, replace(one_testing(), **paused))
+    paused = replace(
+        one_testing(), state=QueueState.PAUSED, state_by=somebody("bob"), state_since=at(15)
+    )
+    await change(one, paused)
     async with person(browser, shown.url, timezone_id="Asia/Kabul") as page:
         await page.goto(shown.paths["queue-of-1"])
         text = await page.locator("main").inner_text()
@@ -52,7 +54,7 @@ async def test_times_are_those_of_the_readers_zone_and_say_which(browser, shown,
         bar = page.get_by_role("img", name="Started")
         assert "Started 18:27" in str(await bar.get_attribute("aria-label"))
         await page.goto(shown.paths["pull-merged"])
-        assert "submitted by alice at 18:06" in await page.locator("main").inner_text()
+        assert "submitted by alice at 18:01" in await page.locator("main").inner_text()
 
 
 async def test_times_of_another_day_say_which_in_the_readers_zone(browser, shown):
