@@ -6,11 +6,11 @@ from typing import NamedTuple, assert_never
 from urllib.parse import urlsplit
 
 from service.accounts import page_addresses
-from service.dashboard import charts, marks
+from service.dashboard import charts, marks, tabs
 from service.dashboard.readers import is_loopback
 from service.mergequeue.wording import history
 from service.text import markdown, times, traces
-from service.text.phrases import Code, Commit, Page, Part, Phrase, Pull
+from service.text.phrases import Code, Commit, Moment, Page, Part, Phrase, Pull
 from service.text.traces import TraceLine
 
 TEXT_CHARACTERS_MAX = 1000
@@ -49,21 +49,37 @@ def clock(at: datetime, now: datetime) -> str:
     return times.clock_time(at, now).removesuffix(" UTC")
 
 
+def second(at: datetime, now: datetime) -> str:
+    """`14:02:11`, with the date if that is not today's."""
+    return times.second_of(at, now)
+
+
+def instants(sentence: Phrase) -> str:
+    """A sentence with its times for machines, in braces."""
+    parts = (
+        f"{{{instant(part.at)}}}" if isinstance(part, Moment) else markdown.plain(Phrase((part,)))
+        for part in sentence.parts
+    )
+    return "".join(parts)
+
+
 def span(length: timedelta) -> str:
     """`1 h 10 min`."""
     return times.duration(length)
 
 
 class Piece(NamedTuple):
-    """A part of a sentence: `text`, `code`, `commit` or `pull`.
+    """A part of a sentence: `text`, `code`, `commit`, `pull` or `time`.
 
-    `url` is the address of its page, or empty; `sha` the whole name of a commit.
+    `url` is the address of its page, or empty; `sha` the whole name of a commit, `at` the instant
+    of a time.
     """
 
     kind: str
     text: str
     url: str = ""
     sha: str = ""
+    at: datetime | None = None
 
 
 def pieces(phrase: Phrase) -> list[Piece]:
@@ -83,6 +99,8 @@ def _piece(part: Part) -> Piece:
             return Piece("pull", str(number))
         case Page(text, url):
             return _piece(text)._replace(url=url)
+        case Moment(at, text):
+            return Piece("time", text, at=at)
         case _:
             assert_never(part)
 
@@ -125,17 +143,22 @@ FILTERS: Mapping[str, Callable[..., object]] = {
     "clock": clock,
     "duration": charts.duration,
     "instant": instant,
+    "instants": instants,
     "outside": outside,
     "percent": percent,
+    "plain": markdown.plain,
     "pieces": pieces,
     "priority": history.priority_name,
     "queue_path": page_addresses.queue,
     "short": _short,
+    "second": second,
     "run_mark": marks.of_status,
     "shown": shown,
     "span": span,
     "spark": charts.spark,
     "strip": charts.strip,
+    "tab_icon": tabs.icon,
+    "tab_words": tabs.words,
     "trace": trace,
     "trend": charts.trend,
     "thousands": _thousands,

@@ -20,7 +20,7 @@ from service.mergequeue.operations.page_of_queue import PageOfQueue
 from service.mergequeue.operations.views import PullRequestView
 from service.mergequeue.wording import checked_names, conditions, reasons, situation
 from service.text import markdown, phrases, times
-from service.text.phrases import Phrase, phrase
+from service.text.phrases import Moment, Phrase, phrase
 from service.text.times import TimeLeft
 
 ENTRIES_MAX = 200
@@ -43,7 +43,7 @@ class _Tick(NamedTuple):
     """A time on the axis."""
 
     x: float
-    text: str
+    at: datetime
 
 
 class _Box(NamedTuple):
@@ -58,7 +58,7 @@ class _Box(NamedTuple):
 class _Bar:
     """A bar with its text; `waits` is a dotted line, `lands` and `fails` are signs at its end."""
 
-    label: str
+    label: Phrase
     boxes: tuple[_Box, ...] = ()
     waits: tuple[float, float] | None = None
     lands: float | None = None
@@ -85,7 +85,7 @@ class Axis:
         for nth in range(int((self.end - first) / timedelta(minutes=step)) + 1):
             at = first + timedelta(minutes=step) * nth
             if _EDGE <= self._share(at) <= 100 - _EDGE:
-                found.append(_Tick(self.x(at), f"{at:%H:%M}"))
+                found.append(_Tick(self.x(at), at))
         object.__setattr__(self, "ticks", tuple(found))
 
     def _share(self, at: datetime) -> float:
@@ -114,8 +114,8 @@ class CheckShown:
 class LineRow:
     """Entries that one run tests, or one entry without a run.
 
-    Entries that wait for the same share a row. `left` is the time left in words, `elapsed` that
-    since its run began if no time left is known, `lands` when it lands at the latest.
+    Entries that wait for the same share a row. `left` is the time left in words, `begun` when
+    its run began if no time left is known, `lands` when it lands at the latest.
     `progress` is in percent. Not `is_full`: one line of text.
     """
 
@@ -127,7 +127,7 @@ class LineRow:
     notes: tuple[Phrase, ...]
     bar: _Bar | None
     left: str
-    elapsed: str
+    begun: datetime | None
     lands: datetime | None
     progress: int | None
     is_full: bool = True
@@ -147,7 +147,6 @@ class SearchRow:
     cells: tuple[tuple[int, str], ...]
     failed: tuple[CheckShown, ...]
     bar: _Bar | None
-    took: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +253,7 @@ def _row(
         notes=notes or (),
         bar=_bar_of(scale, run, eta) if is_full else None,
         left=_left(entry, eta, now),
-        elapsed="" if run is None or eta else times.duration(now - run.created_at),
+        begun=None if run is None or eta else run.created_at,
         lands=None if eta is None or is_over else eta.latest,
         progress=_progress(run, eta, now),
         is_full=is_full,
@@ -331,7 +330,6 @@ def _is_of(run: Run, search: Bisection) -> bool:
 
 def _search_row(run: Run, prs: Sequence[int], scale: Axis) -> SearchRow:
     tested, base = set(run.prs), set(run.base_prs)
-    end = run.finished_at or scale.now
     return SearchRow(
         run=run,
         mark=marks.of_run(run),
@@ -340,7 +338,6 @@ def _search_row(run: Run, prs: Sequence[int], scale: Axis) -> SearchRow:
         ),
         failed=tuple(one for one in checks_of(run) if one.mark.color == "bad"),
         bar=_bar_of(scale, run, None),
-        took=times.duration(end - run.created_at) + ("" if run.finished_at else " so far"),
     )
 
 
@@ -363,31 +360,38 @@ def _bar_of(axis: Axis, run: Run | None, left: TimeLeft | None) -> _Bar | None:
         return _running(axis, run, left)
     end = run.finished_at or axis.now
     done = axis.box("b-done", run.created_at, end)
-    ran = f"Ran {run.created_at:%H:%M} to {end:%H:%M}"
+    ran = phrase("Ran {} to {}", _time(run.created_at), _time(end))
     if run.status is not RunStatus.SUCCEEDED:
-        return _Bar(f"{ran}, {run.status.value}", (done,), fails=axis.x(end))
+        return _Bar(ran + phrase(f", {run.status.value}"), (done,), fails=axis.x(end))
     if left is None:
-        return _Bar(f"{ran}, passed", (done,))
+        return _Bar(ran + phrase(", passed"), (done,))
     lands = max(left.latest, axis.now)
     waits = (axis.x(end), axis.x(lands))
-    return _Bar(f"{ran}, passed; lands by {lands:%H:%M}", (done,), waits, lands=axis.x(lands))
+    label = ran + phrase(", passed; lands by {}", _time(lands))
+    return _Bar(label, (done,), waits, lands=axis.x(lands))
 
 
 def _running(axis: Axis, run: Run, left: TimeLeft | None) -> _Bar:
     done = axis.box("b-done", run.created_at, axis.now)
-    begun = f"Started {run.created_at:%H:%M}"
+    begun = phrase("Started {}", _time(run.created_at))
     if left is None or left.latest <= axis.now:
-        return _Bar(f"{begun}, {times.duration(axis.now - run.created_at)} so far", (done,))
+        so_far = times.duration(axis.now - run.created_at)
+        return _Bar(begun + phrase(f", {so_far} so far"), (done,))
     boxes = [done]
     earliest = max(left.earliest, axis.now)
     if earliest > axis.now:
         boxes.append(axis.box("b-left", axis.now, earliest))
     boxes.append(axis.box("b-range", earliest, left.latest))
-    label = f"{begun}, expected to land {earliest:%H:%M} to {left.latest:%H:%M}"
+    lands = (_time(earliest), _time(left.latest))
+    label = begun + phrase(", expected to land {} to {}", *lands)
     return _Bar(label, tuple(boxes), lands=axis.x(left.latest))
 
 
 def _planned(axis: Axis, left: TimeLeft) -> _Bar:
     earliest, latest = max(left.earliest, axis.now), max(left.latest, axis.now)
-    label = f"Expected to land {earliest:%H:%M} to {latest:%H:%M}"
+    label = phrase("Expected to land {} to {}", _time(earliest), _time(latest))
     return _Bar(label, (axis.box("b-plan", earliest, latest),), lands=axis.x(latest))
+
+
+def _time(at: datetime) -> Moment:
+    return Moment(at, f"{at:%H:%M}")

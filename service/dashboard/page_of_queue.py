@@ -11,9 +11,17 @@ from service.errors import NotFound
 from service.mergequeue.api import responses
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.explaining.eta import SAMPLES_MIN
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue
 from service.mergequeue.engine.reasons import LIFTED_BY_PERSON
-from service.mergequeue.engine.states import FINAL, MAIN_SLOTS, PROBE_SLOTS, EntryState, RunStatus
+from service.mergequeue.engine.states import (
+    FINAL,
+    MAIN_SLOTS,
+    PROBE_SLOTS,
+    EntryState,
+    QueueState,
+    RunStatus,
+)
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.landing_records import LandingRecord
 from service.mergequeue.operations.page_of_queue import LeftEntry, PageOfQueue
@@ -149,7 +157,8 @@ class UnreadyRow:
 class QueuePage:
     """Everything on the page; `standstill` is empty while the queue moves.
 
-    `holds` are those that a person may release.
+    `holds` are those that a person may release. `unknown_because` is why it is not known when a
+    pull request would merge that is submitted now; empty: it is known.
     """
 
     view: QueueView
@@ -166,6 +175,7 @@ class QueuePage:
     rule_notes: tuple[RuleNote, ...]
     holds: tuple[tuple[Hold, Phrase], ...]
     shadow: ShadowReport | None
+    unknown_because: str
 
     @property
     def value(self) -> MergeQueue:
@@ -183,6 +193,18 @@ class QueuePage:
         if self.value.config.shadow:
             return None
         return next((row for row in self.line.rows if row.lands is not None), None)
+
+    @property
+    def tab(self) -> Mark:
+        """The state as the tab shows it: what stops the queue, else how many are tested or wait."""
+        if self.mark is not marks.RUNNING:
+            return self.mark
+        tested = sum(each.entry.state is EntryState.TESTING for each in self.view.entries)
+        if tested:
+            return marks.ENTRIES[EntryState.TESTING]._replace(word=f"{tested} testing")
+        if self.depth:
+            return marks.ENTRIES[EntryState.PENDING]._replace(word=f"{self.depth} waiting")
+        return marks.RUNNING._replace(word="empty")
 
     @property
     def heading(self) -> str:
@@ -226,6 +248,7 @@ def made_of(page: PageOfQueue, after: int, now: datetime) -> QueuePage:
             if hold.reason in LIFTED_BY_PERSON
         ),
         shadow=page.shadow,
+        unknown_because="" if view.if_submitted else _unknown_because(value),
     )
 
 
@@ -254,6 +277,16 @@ def _unready(view: PullRequestView, value: MergeQueue) -> UnreadyRow:
 def who_acts(who: WhoMustAct, entry: Entry) -> str:
     """Return who has to act; the author by name."""
     return entry.facts.author if who is WhoMustAct.AUTHOR else marks.WHO[who]
+
+
+def _unknown_because(value: MergeQueue) -> str:
+    if value.required is not None and value.required.source is None:
+        return "no required check is known"
+    if value.state is QueueState.PAUSED or value.holds:
+        return "the queue stands still"
+    if value.state is not QueueState.RUNNING:
+        return "nothing new starts now"
+    return f"fewer than {SAMPLES_MIN} test runs have passed"
 
 
 def _slots(value: MergeQueue) -> Mapping[str, tuple[int, int]]:

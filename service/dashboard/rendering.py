@@ -9,7 +9,7 @@ import jinja2
 import structlog
 from aiohttp import web
 
-from service.dashboard import requests, streams
+from service.dashboard import requests, streams, tabs
 from service.dashboard.filters import FILTERS
 from service.dashboard.readers import Misdirected
 from service.errors import ServiceError
@@ -72,6 +72,8 @@ def _templates() -> jinja2.Environment:
         style=documents.address("pages.css"),
         script=documents.address("live.js"),
         frame=documents.address("frame.js"),
+        times=documents.address("times.js"),
+        brand_icon=tabs.BRAND,
         tag_field=requests.TAG,
     )
     return templates

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import assert_never
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from service.text.phrases import Code, Page, Part, Phrase, Pull
+from service.text.phrases import Code, Moment, Page, Part, Phrase, Pull
 
 FOREIGN_CHARACTERS_MAX = 200
 URL_CHARACTERS_MAX = 1000
@@ -133,6 +133,8 @@ def _markdown(part: Part, links: Links) -> str:
             return _pull_link(number, links)
         case Page(text, url):
             return page(text, url, links)
+        case Moment(_, text):
+            return text
         case _:
             assert_never(part)
 
@@ -147,6 +149,8 @@ def _plain(part: Part) -> str:
             return f"#{number}"
         case Page(text, _):
             return (cleaned(text.text) or "(empty)") if isinstance(text, Code) else text
+        case Moment(_, text):
+            return text
         case _:
             assert_never(part)
 

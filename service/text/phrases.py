@@ -7,7 +7,9 @@ bare text is taken for somebody else's: it becomes a code span in Markdown.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+from service.text import times
 from service.vocabulary import Actor, ActorKind, Channel, RequiredSource, Sha
 
 NAMES_SHOWN_MAX = 5
@@ -57,7 +59,15 @@ class Page:
     url: str
 
 
-Part = str | Code | Pull | Page
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An instant; `text` is how it is written in UTC."""
+
+    at: datetime
+    text: str
+
+
+Part = str | Code | Pull | Page | Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +84,7 @@ class Unknown(LookupError):
     """A place of a template outside its optional clauses has no value."""
 
 
-Argument = str | int | Code | Pull | Page | Phrase
+Argument = str | int | Code | Pull | Page | Moment | Phrase
 """The values that may be put into a template; a `str` counts as foreign."""
 
 
@@ -204,6 +214,11 @@ def short(tree: Sha | str) -> Code:
 def commit(sha: Sha | str) -> Commit:
     """A commit by its first seven digits."""
     return Commit(sha[:SHA_SHOWN], sha)
+
+
+def moment(at: datetime, now: datetime) -> Moment:
+    """An instant as a time of day, with the date if that is not today's."""
+    return Moment(at, times.clock_time(at, now))
 
 
 def login(name: str) -> Phrase:

@@ -49,7 +49,7 @@ async def test_a_person_signs_in_and_out(browser, lively):
         await page.goto(QUEUE)
         assert await shown_to_all(page, "sign-in") == []
     async with visitor(browser, lively, "carol") as page:
-        assert await page.title() == "Queue main, octo/widgets · Headgate"
+        assert await page.title() == "empty · main, octo/widgets · Headgate"
         assert await page.get_by_text("needs maintain access").count() == 2
         await page.get_by_role("button", name="Sign out").click()
         await page.get_by_role("link", name="Sign in with GitHub").wait_for()

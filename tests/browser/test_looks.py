@@ -18,7 +18,7 @@ FRAME_WIDTHS = (1024, 860, 720, 600)
 HTML_BYTES_MAX = 100_000
 """Of a page; one of a queue draws 200 pull requests."""
 
-LOADED = ("frame.js", "live.js", "pages.css")
+LOADED = ("frame.js", "live.js", "pages.css", "times.js")
 LOADED_BYTES_MAX = 60_000
 """Script and style of a page, compressed."""
 

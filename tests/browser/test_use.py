@@ -217,4 +217,4 @@ async def test_a_paused_queue_looks_paused(browser, shown, one):
         await change(one, paused)
         await page.get_by_role("button", name="Resume").wait_for()
         assert "Paused by bob" in await page.locator("main").inner_text()
-        assert await page.title() == "Queue one, octo/widgets · Headgate"
+        assert await page.title() == "paused · one, octo/widgets · Headgate"

@@ -8,7 +8,7 @@ import pytest
 from service.dashboard import line
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import Mode, QueueConfig
-from service.mergequeue.engine.model import Hold
+from service.mergequeue.engine.model import Hold, RequiredSet
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import QueueState, RunStatus
 from service.mergequeue.reasons.record import HoldScope
@@ -211,3 +211,27 @@ async def test_a_run_without_a_failed_check_promises_a_landing(stage):
     run = a_run(12, (12,))
     await stage.put(a_queue(in_run(run, 1), [run]), runs=six_passed())
     assert "next landing" in (await seen(stage)).text
+
+
+async def test_the_page_says_when_a_pull_request_merges_that_is_submitted_now(stage):
+    value, left = queue_stage.busy()
+    await stage.put(value, **left)
+    page = await seen(stage)
+    assert "If you submit now: about 14:20, if it is ready" in page.text
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({}, "fewer than 5 test runs have passed"),
+        ({"state": QueueState.PAUSED}, "the queue stands still"),
+        ({"state": QueueState.DRAINING}, "nothing new starts now"),
+        ({"required": RequiredSet()}, "no required check is known"),
+    ],
+)
+async def test_the_page_says_why_it_is_not_known_when_one_merges_that_is_submitted_now(
+    stage, given, why
+):
+    await stage.put(a_queue(**given))
+    page = await seen(stage)
+    assert f"If you submit now: unknown, because {why}" in page.text

@@ -3,10 +3,12 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.explaining import eta
-from service.mergequeue.engine.model import Member
+from service.mergequeue.engine.model import Member, RequiredSet
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.vocabulary import SYSTEM, CheckOutcome
@@ -117,3 +119,26 @@ def test_asking_for_one_looks_no_further():
     stage = a_stage(1, 2, 3, 4)
     assert list(told(stage, last=3)) == [1, 2, 3]
     assert told(stage, last=3)[3] == told(stage)[3]
+
+
+@pytest.mark.parametrize("ahead", [(), (1,), (1, 2, 3, 4)], ids=len)
+@pytest.mark.parametrize("batch", [False, True])
+def test_what_is_submitted_now_is_expected_when_it_is_said_before(ahead, batch):
+    stage = a_stage(*ahead, batch=batch, batching_min_size=2)
+    before = eta.of_new(stage.queue, DURATIONS, stage.now)
+    stage.tell(stage.submit(9))
+    after = eta.etas(stage.queue, DURATIONS, stage.now)[9]
+    assert before is not None
+    assert before.earliest_s == after.earliest_s
+    # A batch need not wait for others as long as it may.
+    assert (before.latest_s == after.latest_s) is not (batch and len(ahead) == 1)
+    assert before.latest_s >= after.latest_s
+
+
+def test_no_time_is_known_for_what_is_submitted_to_a_queue_that_starts_nothing():
+    stage = a_stage(1)
+    drains = replace(stage.queue, state=QueueState.DRAINING)
+    unproved = replace(stage.queue, required=RequiredSet())
+    for queue in (drains, unproved):
+        assert eta.of_new(queue, DURATIONS, stage.now) is None
+    assert eta.of_new(stage.queue, DURATIONS[:4], stage.now) is None

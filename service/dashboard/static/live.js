@@ -3,6 +3,7 @@
 // the pointer is on a link.
 const [main, word] = ["main", "following"].map((id) => document.getElementById(id));
 const isStream = main.dataset.live === "stream", everyMs = isStream ? 3000 : 1000 * main.dataset.live;
+const ANSWER_MS = 30000, QUIET_MS = 90000;
 let tag = "", waitMs = everyMs, source, timer, isAsking = false, isMissed = false;
 
 function say(text, isStale) {
@@ -35,16 +36,19 @@ function morph(from, to) {
 }
 
 async function look() {
-  const reply = await fetch(location.href, { headers: { "If-None-Match": tag } });
+  const signal = AbortSignal.timeout(ANSWER_MS);
+  const reply = await fetch(location.href, { signal, headers: { "If-None-Match": tag } });
   if (reply.status === 304) return true;
   if (!reply.ok) throw new Error(String(reply.status));
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
   if (main.querySelector("a:hover, summary:hover")) return false;
   const active = document.activeElement;
+  localized(page);
   morph(main, page.getElementById("main"));
   document.getElementById("made")?.replaceWith(page.getElementById("made"));
   if (active !== document.activeElement && active.isConnected) active.focus({ preventScroll: true });
-  document.title = page.title;
+  if (document.title !== page.title) document.title = page.title;
+  morph(...[document, page].map((each) => each.querySelector("link[rel=icon]")));
   tag = reply.headers.get("ETag") ?? "";
   return true;
 }
@@ -61,13 +65,18 @@ async function refresh() {
     say(isShown ? "Live" : "Changed: move the pointer off the link", !isShown);
     waitMs = everyMs;
   } catch {
-    if (waitMs === everyMs) say(`Stale since ${new Date().toISOString().slice(11, 16)} UTC`, true);
+    if (waitMs === everyMs) say(`Stale since ${clock(now())}`, true);
     waitMs = Math.min(2 * waitMs, 60000);
   }
   isAsking = false;
   if (isMissed) refresh();
-  else if (!document.hidden && (!source || !isShown)) timer = setTimeout(refresh, waitMs);
+  else if (document.hidden) return;
+  else if (source && isShown) timer = setTimeout(again, QUIET_MS);
+  else timer = setTimeout(refresh, waitMs);
 }
+
+// A stream says something each minute. One that is silent may have lost its connection.
+function again() { listen(); refresh(); }
 
 function listen() {
   source?.close();

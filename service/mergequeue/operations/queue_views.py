@@ -74,6 +74,7 @@ class ViewContext:
     value: MergeQueue
     web_url: str
     etas: Mapping[int, TimeLeftRange]
+    if_submitted: TimeLeftRange | None
     now: datetime
     with_targets: frozenset[int]
 
@@ -135,12 +136,14 @@ def _view_context(
     repository = access.repository(session, ref.repository_id)
     pairs = [(one.pr, one.head) for one in shown]
     last = shown[0].pr if len(shown) == 1 else None
+    durations_s = runs.succeeded_durations_s(session, ref.id)
     uploaded = pull_requests.targets_known(session, ref.repository_id, pairs)
     return ViewContext(
         queue=ref,
         value=current,
         web_url=repository.url,
-        etas=eta.etas(current, runs.succeeded_durations_s(session, ref.id), now, last),
+        etas=eta.etas(current, durations_s, now, last),
+        if_submitted=eta.of_new(current, durations_s, now),
         now=now,
         with_targets=frozenset(number for number, _ in uploaded),
     )
@@ -318,7 +321,13 @@ async def _whole_view(runtime: Runtime, ref: QueueRef, current: MergeQueue) -> Q
         one.pr: _live_view(context, one, place if place <= size else None, size)
         for place, one in enumerate(entries, start=1)
     }
-    view = QueueView(ref, current, current.required or RequiredSet(), tuple(views.values()))
+    view = QueueView(
+        ref,
+        current,
+        current.required or RequiredSet(),
+        tuple(views.values()),
+        _time_left(context.if_submitted, now),
+    )
     kept.by_number, kept.whole = views, view
     return view
 

@@ -72,12 +72,16 @@ class PullRequestView:
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """A queue with its effective requirements and every entry that is not final, in order."""
+    """A queue with its effective requirements and every entry that is not final, in order.
+
+    `if_submitted` is when a pull request would merge that is submitted now; None: unknown.
+    """
 
     queue: QueueRef
     value: MergeQueue
     required: RequiredSet
     entries: tuple[PullRequestView, ...]
+    if_submitted: TimeLeft | None = None
 
     @property
     def holds(self) -> tuple[Hold, ...]:

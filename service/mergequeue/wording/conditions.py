@@ -29,7 +29,7 @@ from service.mergequeue.engine.states import LANDS, EntryState
 from service.mergequeue.reasons.record import Listed, WhoMustAct
 from service.mergequeue.wording import checked_names, holds, readiness, reporters
 from service.mergequeue.wording.situation import PullRequestText, UnmetCondition
-from service.text import markdown, phrases, times
+from service.text import markdown, phrases
 from service.text.phrases import Code, Page, Phrase, phrase
 from service.vocabulary import CheckOutcome
 
@@ -211,7 +211,7 @@ def _tries(condition: Condition) -> Phrase:
         are = phrases.are(condition.prs)
         found.append(phrase(f"{{}} {are} being tested now", phrases.few(condition.prs)))
     if condition.at is not None:
-        at = times.clock_time(condition.at, condition.at)
+        at = phrases.moment(condition.at, condition.at)
         found.append(phrase("the next test begins at {}", at))
     return phrases.joined(found, "; ")
 
@@ -276,7 +276,7 @@ def _limit(condition: Condition) -> Phrase:
         return Phrase()
     return phrase(
         "GitHub's rate limit is used up; the next try is at {}",
-        times.clock_time(condition.at, condition.at),
+        phrases.moment(condition.at, condition.at),
     )
 
 
@@ -347,7 +347,7 @@ def _takeover(condition: Condition) -> Phrase:
     )
     if condition.at is None:
         return stopped
-    at = times.clock_time(condition.at, condition.at)
+    at = phrases.moment(condition.at, condition.at)
     return stopped + phrase("; another one takes over at {}", at)
 
 
@@ -355,7 +355,7 @@ def _others_merge(condition: Condition, _: MergeQueue) -> Phrase:
     words = phrase("others merge it, because this queue is in shadow and merges nothing")
     if condition.since is None:
         return words
-    at = times.clock_time(condition.since, condition.since)
+    at = phrases.moment(condition.since, condition.since)
     return words + phrase(" (it would have merged this PR at {})", at)
 
 

@@ -12,7 +12,7 @@ from service.mergequeue.engine.model import Hold, MergeQueue
 from service.mergequeue.engine.reasons import LIFTED_BY_PERSON
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.wording import places
-from service.text import markdown, phrases, times
+from service.text import markdown, phrases
 from service.text.phrases import Argument, Code, Phrase, phrase
 
 _RESUME = phrase("A maintainer resumes the queue with {}.", Code("/merge resume"))
@@ -92,7 +92,7 @@ def circumstances(queue: MergeQueue, now: datetime) -> Phrase:
     if queue.state_by is not None and queue.state_by.login:
         who = phrase("by {}", phrases.actor(queue.state_by))
     if queue.state_since is not None:
-        at = Phrase((f"at {times.clock_time(queue.state_since, now)}",))
+        at = phrase("at {}", phrases.moment(queue.state_since, now))
     if queue.state_reason:
         why = phrase("{}", phrases.quoted(queue.state_reason))
     return phrases.joined([phrases.joined([who, at]), why], ": ")
@@ -115,7 +115,7 @@ def _places(held: HoldContext) -> dict[str, Argument | None]:
 
 
 def _at(moment: datetime, held: HoldContext) -> Phrase:
-    return Phrase((times.clock_time(moment, held.now),))
+    return phrase("{}", phrases.moment(moment, held.now))
 
 
 STATE_NOW = {

@@ -20,6 +20,7 @@ from service.mergequeue.engine.config import (
     QueueConfig,
     Toggle,
 )
+from service.mergequeue.engine.rules import EntryRule
 from service.text import phrases, times
 from service.text.phrases import Code, Phrase, phrase
 from service.vocabulary import MergeMethod
@@ -111,8 +112,14 @@ def _value(value: ConfigValue) -> Phrase:
     )
 
 
-def _names(value: Sequence[str | BatchingRule]) -> Phrase:
-    return phrases.names([one if isinstance(one, str) else one.target_pattern for one in value])
+def _names(value: Sequence[str | BatchingRule | EntryRule]) -> Phrase:
+    return phrases.names([_name(one) for one in value])
+
+
+def _name(one: str | BatchingRule | EntryRule) -> str:
+    if isinstance(one, EntryRule):
+        return one.name
+    return one.target_pattern if isinstance(one, BatchingRule) else one
 
 
 def _mode(config: QueueConfig) -> Phrase:
@@ -201,6 +208,8 @@ def _flaky(config: QueueConfig) -> Phrase:
 
 
 def _landing(config: QueueConfig) -> Phrase:
+    if config.shadow:
+        return phrase("Nothing lands: the queue decides beside another one, in shadow.")
     if config.land_tested_commits and config.merge_method is not MergeMethod.MERGE_COMMIT:
         return phrase(_METHODS[config.merge_method] + "; the tested commits become the branch.")
     return phrase(_METHODS[config.merge_method] + ".")
@@ -267,7 +276,7 @@ _OWN: Mapping[tuple[str, ...], Callable[[QueueConfig], Phrase]] = {
     ("can_optimistically_merge",): _optimistic,
     ("auto_retry_limit",): _retries,
     ("flaky_knowledge_enabled", "max_excused_failures"): _flaky,
-    ("merge_method", "land_tested_commits"): _landing,
+    ("merge_method", "land_tested_commits", "shadow"): _landing,
     ("direct_merge_mode",): _direct,
     ("not_ready_timeout_hours",): _leaving,
     ("commands_enabled", "label_commands_enabled", "enqueueing_label"): _submitting,

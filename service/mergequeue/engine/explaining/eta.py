@@ -6,13 +6,15 @@ last successful ones (docs/design/testing.md 12). Decides nothing.
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.culprits import failing
 from service.mergequeue.engine.explaining.estimates import percentile
-from service.mergequeue.engine.model import Entry, MergeQueue, Run
+from service.mergequeue.engine.model import DEFAULT_PRIORITY, Entry, MergeQueue, Run
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.state.places import IndexedEntries, Places
 from service.mergequeue.engine.states import (
     LANDS,
@@ -22,6 +24,7 @@ from service.mergequeue.engine.states import (
     RunKind,
     RunStatus,
 )
+from service.vocabulary import SYSTEM, Mergeability, PullRequestState, Sha
 
 SAMPLES_MIN = 5
 """Below this nothing is said."""
@@ -33,6 +36,7 @@ LOW, HIGH = 0.25, 0.90
 """Percentiles between which the duration of a run probably is."""
 
 MINUTE_S = 60.0
+_NO_HEAD = Sha("0" * 40)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,48 @@ def etas(
         if entry.pr == last:
             break
     return found
+
+
+def of_new(queue: MergeQueue, durations_s: Sequence[float], now: datetime) -> TimeLeftRange | None:
+    """Seconds from now to the merge of a pull request that is submitted now; None: unknown.
+
+    It is ready at once, has the default priority, and impacts every target.
+    """
+    if queue.required is not None and queue.required.source is None:
+        return None
+    entry = _new_entry(queue, now)
+    with_it = replace(queue, entries={**queue.entries, entry.pr: entry})
+    return etas(with_it, durations_s, now, entry.pr).get(entry.pr)
+
+
+def _new_entry(queue: MergeQueue, now: datetime) -> Entry:
+    """Return an entry that waits behind the others of its priority."""
+    facts = Facts(
+        pr=0,
+        head=_NO_HEAD,
+        base=queue.branch,
+        state=PullRequestState.OPEN,
+        draft=False,
+        mergeability=Mergeability.MERGEABLE,
+        blockers=(),
+        title="",
+        author="",
+        is_fork=False,
+    )
+    return Entry(
+        id="",
+        pr=facts.pr,
+        facts=facts,
+        head=facts.head,
+        submitted_by=SYSTEM,
+        submitted_at=now,
+        priority=DEFAULT_PRIORITY,
+        no_batch=False,
+        state=EntryState.PENDING,
+        state_since=now,
+        reason=Reason.NOW_READY,
+        seq=1 + max((each.seq or 0 for each in queue.entries.values()), default=0),
+    )
 
 
 def _in_order(queue: MergeQueue) -> Iterator[Entry]:
