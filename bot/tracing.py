@@ -34,7 +34,7 @@ async def opened(
         ) from missing
     sender = otlp.Sender(url, instance, proxies.of(url))
     try:
-        yield Traces(sender, now)
+        yield Traces(sender, now, instance)
     finally:
         # A collector that does not answer holds up no stop: the thread ends with the process.
         ending = threading.Thread(target=sender.close, daemon=True)

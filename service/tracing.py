@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import blake2b
+from itertools import count
 from types import TracebackType
 from typing import Protocol
-from uuid import UUID, uuid4
+from uuid import UUID
 
 Value = str | int | bool
 Fields = Mapping[str, Value]
@@ -30,7 +31,7 @@ _BITS_64 = (1 << 64) - 1
 
 
 class Side(StrEnum):
-    """Who acts: Headgate for itself, another system on it, or it on another system."""
+    """The side of a span: Headgate for itself, another system that asks it, or one that it asks."""
 
     OWN = "own"
     INCOMING = "incoming"
@@ -69,7 +70,7 @@ class _Work:
     side: Side
     began: datetime
     fields: dict[str, Value]
-    key: str = field(default_factory=lambda: uuid4().hex)
+    key: str
     ended: datetime | None = None
     error: str = ""
     inner: list["_Work"] = field(default_factory=list)
@@ -81,13 +82,17 @@ _NOTHING: AbstractContextManager[None] = nullcontext()
 
 
 class Traces:
-    """The traces of one process, None for `recorder`: it has none."""
+    """The traces of one process, whose `instance` no other has; None for `recorder`: none."""
 
-    __slots__ = ("_now", "_recorder")
+    __slots__ = ("_instance", "_now", "_numbers", "_recorder")
 
-    def __init__(self, recorder: Recorder | None, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, recorder: Recorder | None, now: Callable[[], datetime], instance: str
+    ) -> None:
         self._recorder = recorder
         self._now = now
+        self._instance = instance
+        self._numbers = count()
 
     @property
     def are_on(self) -> bool:
@@ -103,7 +108,8 @@ class Traces:
         """
         if self._recorder is None:
             return _NOTHING
-        return _Open(_Work(self, name, side, began or self._now(), dict(fields)))
+        key = f"{self._instance}/{next(self._numbers)}"
+        return _Open(_Work(self, name, side, began or self._now(), dict(fields), key))
 
     def submission(
         self, id_: str, name: str, times: tuple[datetime, datetime], **more: Value
@@ -173,7 +179,7 @@ class _Open:
         self._work.traces.end(self._work, self._outer)
 
 
-OFF = Traces(None, datetime.now)
+OFF = Traces(None, lambda: datetime.min.replace(tzinfo=UTC), "")
 """Those of tools, tests, and of services without a collector."""
 
 

@@ -97,6 +97,7 @@ async def take_up(runtime: Runtime, row: ClaimedDelivery) -> None:
 
 
 async def _take_up(runtime: Runtime, row: ClaimedDelivery, delivery: Delivery) -> None:
+    """Translate one delivery, act on its signals, settle it."""
     translator = runtime.translators.get(delivery.host)
     if translator is None:
         await runtime.store.run(inbox.settle, row.id, "ignored: unknown host")

@@ -1,13 +1,18 @@
 """The commands of the page on operating do what it says, on real databases."""
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 from sqlalchemy import make_url
 
+from bot import settings, tracing
+from bot.uploader.proxies import Proxies
+from service.clock import SystemClock
 from service.database import migrate
 from tests.deploy import pages
 from tests.harness import databases
@@ -106,3 +111,15 @@ def test_a_postgresql_dump_is_made_and_loaded(shell, postgres_url, tmp_path):
 def test_the_page_tells_the_copies_that_an_upgrade_keeps():
     words = {3: "three"}[migrate.COPIES_KEPT]
     assert f"the newest {words} copies stay" in PAGE
+
+
+async def test_the_setting_for_traces_is_one_and_its_packages_are_an_extra(monkeypatch, tmp_path):
+    name, _, url = block("HEADGATE_TRACES_URL").strip().partition("=")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(name, url)
+    chosen = settings.read()
+    async with tracing.opened(chosen.traces_url, "one", Proxies(), SystemClock().now) as traces:
+        assert traces.are_on
+    (extra,) = re.findall(r'^pip install "headgate\[(\w+)\]"$', block("pip install"), re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert "opentelemetry-sdk>=1.45" in project["optional-dependencies"][extra]

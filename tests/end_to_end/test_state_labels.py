@@ -1,5 +1,6 @@
 """Labels that show the state of a pull request in GitHub's own lists."""
 
+from service.mergequeue.engine.states import QueueState
 from tests.harness.world import World
 
 
@@ -47,6 +48,30 @@ async def test_a_failure_leaves_its_label_until_the_next_submission(world: World
     await world.comment("/merge cancel", on=number)
     await world.settle()
     assert labels_of(world, number) == []
+
+
+async def test_the_end_in_one_queue_leaves_the_label_of_another(world: World) -> None:
+    """The notices of the first queue are tried again when the next one has the pull request."""
+    await world.act("push", by="alice", branch="release", files={"r.txt": "r\n"}, bypass=True)
+    for branch in ("main", "release"):
+        await world.make_queue(
+            branch=branch,
+            state=QueueState.PAUSED,
+            required_statuses=("unit",),
+            state_labels_enabled=True,
+        )
+    number = await world.open()
+    await world.settle()
+    await world.comment("/merge", on=number)
+    await world.settle()
+    (before,) = labels_of(world, number)
+    check = {"method": "PATCH", "path": "*/check-runs/*", "times": 4}
+    await world.fault(check, "fail_before", status=502)
+    await world.act("retarget", by="bob", number=number, base="release")
+    await world.comment("/merge", on=number)
+    await world.settle()
+    assert number in (await world.value("release")).entries
+    assert labels_of(world, number) == [before]
 
 
 async def test_a_queue_without_the_setting_touches_no_label(world: World):

@@ -31,7 +31,7 @@ def kept() -> Kept:
 
 @pytest.fixture
 def traces(kept: Kept) -> Traces:
-    return Traces(kept, now)
+    return Traces(kept, now, "one")
 
 
 def tree(spans: list[Span], trace: str) -> dict[str, str]:
@@ -62,7 +62,7 @@ def test_work_about_no_submission_is_not_recorded(traces: Traces, kept: Kept) ->
 
 
 def test_spans_of_two_processes_have_one_root(kept: Kept) -> None:
-    for traces in (Traces(kept, now), Traces(kept, now)):
+    for traces in (Traces(kept, now, "one"), Traces(kept, now, "other")):
         with traces.work("effect", {}):
             tracing.about(ONE)
     traces.submission(ONE, "submission", (BEGAN, BEGAN))

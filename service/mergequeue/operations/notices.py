@@ -120,7 +120,7 @@ def _notices_of(
         )
         yield comment, _essence(text)
     if config.state_labels_enabled and not superseded:
-        label = notices.state_label(text)
+        label = notices.label_of(text.entry.state)
         yield (
             StateLabel(action.pr, label, first=first, is_final=is_final, is_refresh=is_refresh),
             None,
@@ -227,7 +227,8 @@ async def _place(
     if known is not None:
         if known.digest == digest:
             return True
-        notice = replace(notice, known_id=known.provider_id)
+        if not await _is_of_other_queue(runtime, queue, notice, known.provider_id):
+            notice = replace(notice, known_id=known.provider_id)
     if _is_left_out(runtime, queue.repo, text, notice):
         if notice.first:
             runtime.telemetry.count("headgate_notices_left_out_total", surface.value)
@@ -239,6 +240,20 @@ async def _place(
         await runtime.store.run(stored.record, key, PostedNotice(provider_id, digest))
     runtime.crash_points.reach("act.tell.before_settle")
     return True
+
+
+async def _is_of_other_queue(
+    runtime: Runtime, queue: QueueRef, notice: Kept, known_id: str
+) -> bool:
+    """Return whether the state label of before is by now that of another queue, which keeps it."""
+    if not isinstance(notice, StateLabel):
+        return False
+    for each in await turn.queues_with(runtime, queue.repository_id, notice.number):
+        if each.id != queue.id:
+            entry = (await turn.last_value(runtime, each.id)).entries.get(notice.number)
+            if entry is not None and notices.label_of(entry.state) == known_id:
+                return True
+    return False
 
 
 def _is_left_out(runtime: Runtime, repo: RepoRef, text: PullRequestText, notice: Kept) -> bool:

@@ -1,4 +1,4 @@
-"""What a turn says in the traces of submissions (docs/how-to/operate.md)."""
+"""Spans of a turn in the traces of submissions (docs/how-to/operate.md)."""
 
 from collections.abc import Iterator, Sequence
 

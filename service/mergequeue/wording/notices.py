@@ -187,9 +187,9 @@ _LABELS = {
 }
 
 
-def state_label(view: PullRequestText) -> str | None:
-    """Return the label for the state; None once it was merged or cancelled."""
-    return _LABELS.get(view.entry.state)
+def label_of(state: EntryState) -> str | None:
+    """Return the label of a state, None for that of what was merged or cancelled."""
+    return _LABELS.get(state)
 
 
 def check_report(view: PullRequestText) -> CheckReport:
