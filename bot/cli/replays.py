@@ -30,6 +30,7 @@ from service.mergequeue.operations.simulate import BASELINE, CHANGED, Comparison
 from service.mergequeue.simulation import stream, table
 from service.mergequeue.simulation.figures import Figures
 from service.mergequeue.simulation.history import History
+from service.mergequeue.wording.file_checks import left_out_texts
 from service.runtime import Runtime
 from service.settings import as_json
 from service.text import times
@@ -174,6 +175,7 @@ def record_of(
         },
         BASELINE: baseline,
         CHANGED: after,
+        "leftOut": dict(comparison.left_out),
         "ratio": {name: ratio(baseline[name], after[name]) for name in baseline},
     }
 
@@ -213,6 +215,8 @@ def print_comparison(
             for label, before, after, name in rows
         ],
     )
+    for text in left_out_texts(comparison.left_out):
+        output.line(text)
 
 
 def readable_ratio(baseline: float | None, after: float | None) -> str:

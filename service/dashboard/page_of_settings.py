@@ -19,7 +19,7 @@ from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.operations import file_checks, queue_access, queues, turn
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.operations.replaying import Variant
-from service.mergequeue.wording.file_checks import Replayed
+from service.mergequeue.wording.file_checks import Replayed, left_out_texts
 from service.provider.values import AccessLevel
 from service.runtime import Runtime
 from service.vocabulary import QueueRef
@@ -55,13 +55,17 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A replay with other values: `tried` has those, `rows` its figures, `trouble` why none."""
+    """A replay with other values: `tried` has those, `rows` its figures, `trouble` why none.
+
+    `notes` say what was left out.
+    """
 
     given: Mapping[str, str] = field(default_factory=dict)
     tried: tuple[SettingField, ...] = ()
     title: str = ""
     submissions: int = 0
     rows: tuple[Row, ...] = ()
+    notes: tuple[str, ...] = ()
     trouble: str = ""
 
     @property
@@ -143,7 +147,9 @@ async def _tried(
     if isinstance(found, str):
         return Trial(given, tried, trouble=found)
     (effect,) = found
-    return Trial(given, tried, _title_of(changes, effect), effect.submissions, _rows_of(effect))
+    notes = tuple(left_out_texts(effect.left_out))
+    title, rows = _title_of(changes, effect), _rows_of(effect)
+    return Trial(given, tried, title, effect.submissions, rows, notes)
 
 
 async def _effects(

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from urllib.parse import urlencode
 
 import pytest
 
@@ -76,6 +77,14 @@ async def eight_merged(stage):
     ready = EntryState.NOT_READY, EntryState.PENDING, Reason.NOW_READY
     moves = [moved(each.pr, 24 + each.pr, *ready) for each in left]
     await stage.put(a_queue(file=filed()), moves, entries=tuple(left), runs=tuple(runs))
+
+
+async def test_a_replay_of_rules_says_which_are_left_out(stage):
+    await eight_merged(stage)
+    rule = urlencode({"rules": '{"name": "hotfix", "when": "only(\\"*.md\\")", "priority": 1}'})
+    async with stage.browsing() as browser:
+        page = await browser.see(f"{PATH}?{rule}", host="localhost")
+    assert "The rule hotfix is not replayed for 8 of them: what it reads is not known." in page.text
 
 
 async def test_a_replay_of_thirty_days_shows_both_settings(stage):

@@ -74,3 +74,26 @@ async def test_the_command_line_applies_rules_and_shows_them(world: World, tmp_p
     one = '[{"name": "mine", "when": "author == \\"ada\\"", "enter": true}]'
     await admin.headgate("queue", "update", "--branch", "main", "--set", f"rules={one}")
     assert [each["name"] for each in (await admin.done("getQueue"))["rules"]] == ["mine"]
+
+
+async def test_a_replay_takes_rules_into_account_as_far_as_the_past_says(world: World):
+    await world.make_queue()
+    landed = [await world.open() for _ in range(3)]
+    await world.act("label", number=landed[2], label="hotfix")
+    for number in landed:
+        await world.comment("/merge", on=number)
+    await world.settle()
+    assert sorted(await world.merged()) == landed
+    rules = """\
+version: 1
+queues:
+  main:
+    rules:
+      - {name: docs, when: 'only("*.md")', priority: high}
+      - {name: freeze, when: '!("hotfix" in labels)', waitFor: a label}
+"""
+    number = await world.open(files={FILE: rules})
+    await world.settle()
+    ((_, _, summary),) = config_checks(world, number)
+    assert "| Merged | 3 | 1 |" in summary
+    assert "`The rule docs is not replayed for 3 of them: what it reads is not known.`" in summary

@@ -115,3 +115,11 @@ async def test_what_is_older_is_left_out(lived, store, clock):
     with pytest.raises(NotFound) as refused:
         await simulate.recorded(runtime, REPO, "main", timedelta(hours=2))
     assert refused.value.code == "history_not_found"
+
+
+async def test_of_submissions_from_before_rules_it_is_known_what_is_missing(lived):
+    _, found = await lived(history_of([arrives(1, 0, author="ada")], [], 0.0))
+    (one,) = found.history.arrivals
+    missing = {"branch", "labels", "approvals", "auto_merge", "depends_on", "touches", "only"}
+    assert one.unknown == missing
+    assert (one.seen and one.seen.author, one.priority) == ("ada", None)

@@ -17,6 +17,15 @@ def test_figures_stand_side_by_side_and_none_is_a_dash():
     assert "| CI runs | 12 | 12 |" in text
 
 
+def test_a_rule_that_is_not_replayed_for_all_is_named():
+    replayed = Replayed(7, FIGURES, FIGURES, {"@octo/team `x`": 3})
+    text = file_checks.changes_summary([SettingChange("rules: x", "a", "b")], replayed)
+    assert (
+        "\n\n`The rule @octo/team x is not replayed for 3 of them: what it reads is not known.`\n\n"
+        in text
+    )
+
+
 def test_what_the_file_says_is_inert():
     fault = FileFault("f", 3, "x", "`queues.@octo/team <b>` is wrong. Fixes #1.")
     assert "- Line 3: `queues.@octo/team <b> is wrong. Fixes #1.`" in (

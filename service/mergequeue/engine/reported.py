@@ -66,8 +66,8 @@ class Facts:
     `judged_on_head` are the names of checks that its own head passed and that by their names judge
     a pull request, not a tree. `in_stack`: it is a member of a native stack, which the provider
     lands by its merge call alone. `approvals` are told and decide nothing; None: not read.
-    `seen` is the pull request as rules see it; None: the queue has no rules, and the description
-    has no lines for it. `ruled` is what the queue's rules came to when it was read.
+    `seen` is the pull request as rules see it, kept for replays also where there are none; None: it
+    was not open. `ruled` is what the queue's rules came to when it was read.
     """
 
     pr: int

@@ -7,6 +7,7 @@ another, and patterns of `matches` are small.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import zip_longest
 
 import cel
@@ -35,6 +36,8 @@ VARIABLES = (
     "depends_on",
 )
 PATH_FUNCTIONS = ("touches", "only")
+READABLE = frozenset({*VARIABLES, *PATH_FUNCTIONS})
+"""What an expression can ask of a pull request."""
 FUNCTIONS = (*PATH_FUNCTIONS, "size", "contains", "startsWith", "endsWith", "matches", "string")
 
 UNKNOWN_PATHS = "asks for the changed paths, which are not known"
@@ -138,12 +141,13 @@ def is_true(expression: str, seen: Seen, paths: tuple[str, ...] | None) -> bool:
         raise Unclear(_line(error)) from None
 
 
-def reads_paths(expression: str) -> bool:
-    """Return whether the expression asks for the changed paths; one that has a fault does not."""
+def reads(expression: str) -> frozenset[str]:
+    """Return the variables and functions about paths that it uses; none if it has a fault."""
     try:
-        return not set(PATH_FUNCTIONS).isdisjoint(_program(expression).functions())
+        program = _program(expression)
     except Unclear:
-        return False
+        return frozenset()
+    return READABLE.intersection([*program.variables(), *program.functions()])
 
 
 def _depends(program: cel.Program, seen: Seen) -> str | None:
@@ -169,6 +173,7 @@ def _run(program: cel.Program, seen: Seen, paths: tuple[str, ...] | None) -> boo
     return value
 
 
+@lru_cache(maxsize=500)
 def _program(expression: str) -> cel.Program:
     """Return the expression, compiled, if it keeps all bounds, else raise Unclear."""
     if len(expression) > CHARS_MAX:

@@ -13,7 +13,12 @@ from service.mergequeue.entry_rules import expressions, periods
 
 def reads_paths(rules: Iterable[EntryRule]) -> bool:
     """Return whether the changed paths are asked for by a rule."""
-    return any(rule.when and expressions.reads_paths(rule.when) for rule in rules)
+    return any(not reads(rule).isdisjoint(expressions.PATH_FUNCTIONS) for rule in rules)
+
+
+def reads(rule: EntryRule) -> frozenset[str]:
+    """Return what the rule asks of a pull request: variables, and functions about paths."""
+    return expressions.reads(rule.when) if rule.when else frozenset()
 
 
 def judged(

@@ -225,7 +225,8 @@ async def effects(
     if compared is None:
         return TOO_LONG
     return tuple(
-        Replayed(each.submissions, asdict(each.baseline), asdict(each.changed)) for each in compared
+        Replayed(each.submissions, asdict(each.baseline), asdict(each.changed), each.left_out)
+        for each in compared
     )
 
 

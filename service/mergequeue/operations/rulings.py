@@ -39,7 +39,7 @@ async def with_rulings(
     found = dict(plain)
     for pull in pulls:
         said = lines[pull.number]
-        if pull.state is not PullRequestState.OPEN or not (config.rules or said):
+        if pull.state is not PullRequestState.OPEN:
             continue
         waits = tuple(_dependencies(pull.number, said, known))
         facts = plain[pull.number]

@@ -13,7 +13,7 @@ from service.accounts.store import access
 from service.database.database import Tx
 from service.errors import NotFound
 from service.mergequeue.engine.config import ConfigValue, QueueConfig, changed
-from service.mergequeue.simulation import figures, past, replay
+from service.mergequeue.simulation import figures, past, replay, ruling
 from service.mergequeue.simulation.figures import Figures
 from service.mergequeue.simulation.history import History
 from service.mergequeue.store import history, queues
@@ -37,11 +37,15 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The figures of the same submissions under two settings."""
+    """The figures of the same submissions under two settings.
+
+    `left_out` has the rules that read what is not known of some submissions, and of how many.
+    """
 
     submissions: int
     baseline: Figures
     changed: Figures
+    left_out: Mapping[str, int]
 
 
 async def recorded(runtime: Runtime, repo: RepoRef, branch: str, span: timedelta) -> Recorded:
@@ -105,7 +109,14 @@ def compare_each(
             submissions=of,
             baseline=baseline,
             changed=_replayed(histories, after, seed, partial(report, CHANGED, of)),
+            left_out=_left_out(histories, (config, after)),
         )
+
+
+def _left_out(histories: Sequence[History], configs: Iterable[QueueConfig]) -> Mapping[str, int]:
+    rules = {rule.name: rule for config in configs for rule in config.rules}
+    arrivals = (arrival for one in histories for arrival in one.arrivals)
+    return ruling.left_out(rules.values(), arrivals)
 
 
 def _replayed(

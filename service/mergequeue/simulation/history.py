@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.mergequeue.engine.model import DEFAULT_PRIORITY
+from service.mergequeue.engine.rules import Seen
 from service.mergequeue.engine.targets import Targets
+from service.mergequeue.entry_rules.expressions import READABLE
 from service.vocabulary import Sha
 
 
@@ -34,22 +35,25 @@ GOOD = Fate()
 class Arrival:
     """One submission of one head, at the instant at which it was ready.
 
-    `ci_s` is how long a test of it takes, None: drawn from the history. `contains_tip`: its head
-    contained the target's tip when it came, and its own checks had passed. `cancelled_at`: a
-    person took it out then, if it was still queued. `targets` None: they are unknown.
+    `priority` None: no person gave one. `ci_s` is how long a test of it takes, None: drawn from the
+    history. `contains_tip`: its head contained the target's tip when it came, and its own checks
+    had passed. `cancelled_at`: a person took it out then, if it was still queued. `targets` None:
+    they are unknown. `seen` is the pull request as rules see it, but for what is in `unknown`.
     """
 
     at: datetime
     pr: int
     head: Sha
     author: str = ""
-    priority: int = DEFAULT_PRIORITY
+    priority: int | None = None
     no_batch: bool = False
     targets: Targets | None = None
     fate: Fate = GOOD
     ci_s: float | None = None
     contains_tip: bool = False
     cancelled_at: datetime | None = None
+    seen: Seen | None = None
+    unknown: frozenset[str] = READABLE
 
 
 @dataclass(frozen=True, slots=True)

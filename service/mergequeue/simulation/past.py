@@ -5,10 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.mergequeue.engine.model import Entry, Run
+from service.mergequeue.engine.model import DEFAULT_PRIORITY, Entry, Run
 from service.mergequeue.engine.reasons import CONVICTED, Reason
+from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.rules import Seen
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
+from service.mergequeue.entry_rules.expressions import PATH_FUNCTIONS
 from service.mergequeue.reasons.record import Ender
 from service.mergequeue.simulation.history import GOOD, Arrival, Fate, History, history_of
 from service.vocabulary import Sha
@@ -63,20 +66,51 @@ def history_of_past(past: Past) -> History:
 
 def _arrival(past: Past, entry: Entry, merged: set[Head], seconds: Sequence[float]) -> Arrival:
     head = (entry.pr, entry.head)
+    seen, unknown = _seen_of(entry.facts)
     is_withdrawn = entry.state is EntryState.CANCELLED and not _is_by_ci(entry.reason)
     return Arrival(
         at=past.ready_at[entry.id],
         pr=entry.pr,
         head=entry.head,
         author=entry.facts.author,
-        priority=entry.priority,
+        priority=entry.priority if _is_by_person(entry) else None,
         no_batch=entry.no_batch,
         targets=entry.targets or past.targets.get(head),
         fate=GOOD if head in merged else _fate_of(entry),
         ci_s=sum(seconds) / len(seconds) if seconds else None,
         contains_tip=entry.reason is Reason.LANDED_DIRECTLY,
         cancelled_at=entry.state_since if is_withdrawn else None,
+        seen=seen,
+        unknown=unknown,
     )
+
+
+def _is_by_person(entry: Entry) -> bool:
+    """Return whether a person gave the priority: neither a rule nor the default would give it."""
+    usual = (DEFAULT_PRIORITY, entry.facts.ruled.priority)
+    return entry.is_priority_given or entry.priority not in usual
+
+
+def _seen_of(facts: Facts) -> tuple[Seen, frozenset[str]]:
+    """Return the pull request as rules see it, and what is not known of it."""
+    if facts.seen is not None:
+        return facts.seen, frozenset(PATH_FUNCTIONS)
+    unknown = {*PATH_FUNCTIONS, "branch", "labels", "auto_merge", "depends_on"}
+    if facts.approvals is None:
+        unknown.add("approvals")
+    seen = Seen(
+        number=facts.pr,
+        title=facts.title,
+        author=facts.author,
+        branch="",
+        base=facts.base,
+        labels=(),
+        approvals=tuple(sorted(one.login for one in facts.approvals or ())),
+        draft=facts.draft,
+        fork=facts.is_fork,
+        auto_merge=False,
+    )
+    return seen, frozenset(unknown)
 
 
 def _fate_of(entry: Entry) -> Fate:

@@ -28,6 +28,7 @@ from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.reported import Facts, Rates
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.engine.targets import ALL
+from service.mergequeue.simulation import ruling
 from service.mergequeue.simulation.figures import Measured
 from service.mergequeue.simulation.history import Arrival, History
 from service.mergequeue.simulation.world import Attempt, Ci, Target
@@ -181,6 +182,7 @@ class _Replay:
             own_checks=(self._check(CheckOutcome.PASSED),) if is_fresh else (),
             contains_tip=self._target.tip.sha if is_fresh else None,
             head_tree=self._target.with_change(arrival.pr, arrival.head) if is_fresh else None,
+            ruled=ruling.ruled(self._queue.config.rules, arrival, self._now),
         )
 
     def _p_fail(self, arrival: Arrival) -> float:

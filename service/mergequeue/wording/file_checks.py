@@ -1,7 +1,7 @@
 """The check run on a pull request that changes the repository's file."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from service.mergequeue.engine.model import FileFault
@@ -23,11 +23,15 @@ class SettingChange:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The figures of the same submissions under both settings, by their names."""
+    """The figures of the same submissions under both settings, by their names.
+
+    `left_out` has the rules that read what is not known of some submissions, and of how many.
+    """
 
     submissions: int
     before: Mapping[str, float | None]
     after: Mapping[str, float | None]
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 FIGURES = (
@@ -82,7 +86,16 @@ def _figures(replay: Replayed) -> str:
         (label, _shown(name, replay.before[name]), _shown(name, replay.after[name]))
         for label, name in FIGURES
     ]
-    return f"{head}\n\n{markdown.table(('', 'Now', 'New'), rows)}"
+    notes = [_inert(text) for text in left_out_texts(replay.left_out)]
+    return "\n\n".join((head, markdown.table(("", "Now", "New"), rows), *notes))
+
+
+def left_out_texts(left_out: Mapping[str, int]) -> list[str]:
+    """Return a sentence for each rule that is not replayed for all submissions."""
+    return [
+        f"The rule {name} is not replayed for {count} of them: what it reads is not known."
+        for name, count in left_out.items()
+    ]
 
 
 def _shown(name: str, figure: float | None) -> str:
