@@ -1,6 +1,7 @@
 """Read lines of a pull request's description: `Depends-On` and `Not-Before`.
 
-See docs/design/rules.md 1. A line counts that begins with the word, outside of comments and code blocks.
+See docs/design/rules.md 1. A line counts that begins with the word, outside of comments and of
+code blocks.
 """
 
 import re
