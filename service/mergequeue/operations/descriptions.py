@@ -44,6 +44,7 @@ def lines_of(body: str) -> Lines:
         if name == "depends-on":
             if _NUMBERS.fullmatch(text) is None:
                 faults[Blocker(BlockerCode.DEPENDENCY_LOST, "unreadable")] = None
+                continue
             numbers |= dict.fromkeys(int(each) for each in re.findall(r"#(\d{1,9})", text))
             continue
         time = _time_of(text)
