@@ -12,7 +12,7 @@ import yaml
 from pydantic.alias_generators import to_camel
 
 from bot.cli import replays
-from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.config import QueueConfig, changed
 from service.mergequeue.engine.rules import EntryRule, Period, Ruled, Seen
 from service.mergequeue.entry_rules import checking, expressions, judging, periods
 from service.mergequeue.operations import descriptions, repository_file
@@ -124,8 +124,7 @@ def test_the_commands_take_the_rules():
     (commands,) = (text for kind, text in BLOCKS if kind == "sh")
     words = shlex.split(commands.splitlines()[2])
     changes = replays.parse_changes([words[-1]])
-    assert isinstance(changes["rules"], tuple)
-    assert replace(QueueConfig(), rules=changes["rules"]).rules[0].priority == 10
+    assert changed(QueueConfig(), changes).rules[0].priority == 10
 
 
 def test_what_the_page_says_is_refused_is_refused():
