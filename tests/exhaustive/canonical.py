@@ -75,6 +75,8 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "rank": _ORDER,
         "restarts": _TOLD,
         "landed_sha": _TOLD,
+        "waits": "no queue of any scope has rules",
+        "is_priority_given": "no queue of any scope has rules",
     },
     "Run": {
         "id": _COUNTS,
