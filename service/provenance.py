@@ -78,6 +78,7 @@ class FactKind(StrEnum):
     CONSENT = "consent"
     REVIEW = "review"
     PULL_REQUEST = "pull request"
+    FACTS_FOR_RULES = "facts for rules of entry"
     WORKFLOW_FILE = "workflow file"
     REPOSITORY_FILE = "repository file"
     REQUIRED_LIST = "required list"

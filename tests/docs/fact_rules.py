@@ -195,9 +195,20 @@ RULES: tuple[FactRule, ...] = (
         "its author, and everybody with write access to its branch or title",
         (Proof.READ,),
         "head, base, draft, closed, conflict: read again before the landing. Title, text and "
-        "branch name decide nothing",
+        "branch name alone decide nothing",
         "waits, or the submission ends",
         (f"{_OPERATIONS}/facts.py", _PERMITS),
+    ),
+    FactRule(
+        FactKind.FACTS_FOR_RULES,
+        "labels: everybody with triage access; auto-merge: with write access; title, description "
+        "and branch: its author; approvals count of people with write access alone",
+        (Proof.READ,),
+        "what the rules say that landed in the repository's file, or that an administrator set: "
+        "entering when ready, priority, waits. A fork still needs its consent, and a line of the "
+        "description only makes it wait",
+        "a rule that cannot be judged lets nothing in, gives no priority, and makes it wait",
+        (f"{_OPERATIONS}/rulings.py", f"{_OPERATIONS}/entering.py", _PERMITS),
     ),
     FactRule(
         FactKind.WORKFLOW_FILE,

@@ -77,6 +77,8 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "restarts": _TOLD,
         "landed_sha": _TOLD,
         "would_land_at": "no queue is in shadow in any scope",
+        "waits": "no queue of any scope has rules",
+        "is_priority_given": "no queue of any scope has rules",
     },
     "Run": {
         "id": _COUNTS,

@@ -48,6 +48,7 @@ from service.mergequeue.store import (
     runs,
     shadow,
     statistics,
+    submissions,
 )
 from service.mergequeue.store.consents import ShownHead
 from service.mergequeue.store.listings import RunFilter
@@ -399,6 +400,8 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "backlog.waiting": backlog.waiting,
     "audit.of_deployment": lambda s: audit.of_deployment(s, "administrator.named"),
     "audit.newest": lambda s: audit.newest(s, 999, 10),
+    "submissions.submitted": lambda s: submissions.submitted(s, 9, [(7, Sha("sha-200"))]),
+    "submissions.has_ended": lambda s: submissions.has_ended(s, 9, 7, Sha("sha-200")),
     **tested.QUESTIONS,
 }
 

@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 from service.mergequeue.engine.config import ConfigValue
 from service.mergequeue.operations import repository_file
 from service.repofile.document import Document, Path
+from service.settings import as_json, short_json
 
 SHOWN_CHARS_MAX = 120
 """Characters of a value in the list."""
@@ -79,7 +80,7 @@ class Carried:
     @property
     def written(self) -> str:
         """The line of the repository's file, `concurrency: 5`."""
-        return f"{to_camel(self.setting)}: {orjson.dumps(self.to).decode()}"
+        return f"{to_camel(self.setting)}: {short_json(self.to)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +177,7 @@ def apply(file: File, row: Row, path: Path, value: object) -> Iterator[Carried |
 
 def fault_of(setting: str, to: ConfigValue) -> str:
     """Return why a setting cannot have this value; empty if it can."""
-    one = {"version": 1, "queues": {"main": {to_camel(setting): to}}}
+    one = {"version": 1, "queues": {"main": {to_camel(setting): as_json(to)}}}
     faults = repository_file.check(orjson.dumps(one)).faults
     return faults[0].message.replace("queues.main.", "") if faults else ""
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 
-from bot.cli.moving import tables
+from bot.cli.moving import mergify_rules, tables
 from bot.cli.moving.mapping import (
     Carried,
     File,
@@ -37,8 +37,8 @@ INTERRUPTING = (
     "Nothing, or comment `/merge --priority=urgent`.",
 )
 PRIORITY = (
-    "Priorities are given by people, not by rules.",
-    "Comment `/merge --priority=high` (`urgent`, `high`, `medium`, `low`, `lowest` or 0 to 255).",
+    "A pull request has its priority from a person or from `rules` of the queue.",
+    "Comment `/merge --priority=high`, or write a rule with `priority`.",
 )
 RULE_OF_PULLS = (
     "Headgate has no rules that act on pull requests.",
@@ -163,7 +163,7 @@ MERGIFY = Source(
         Row("merge_queue.max_parallel_checks", to("concurrency", whole)),
         Row("merge_queue.reset_on_external_merge", why=OWN_APP[0], todo="Nothing."),
         Row("pull_request_rules"),
-        *without(PRIORITY, "priority_rules"),
+        Row(mergify_rules.PRIORITIES),
         Row(
             "partition_rules",
             why="Headgate finds by impacted targets what need not wait for each other.",
@@ -217,6 +217,7 @@ def found_in(file: File, target: str) -> Iterator[tuple[str, Carried | Left]]:
             branch = target if of_rule is None else branches[of_rule]
             yield from ((branch, one) for one in _condition(file, condition_path, value))
     yield from ((target, one) for one in _others(file, left_out))
+    yield from mergify_rules.priorities(file, (*branches.values(), target))
 
 
 def _rule_of(file: File, path: Path) -> int | None:
@@ -336,7 +337,10 @@ def _condition(file: File, path: Path, value: str) -> Iterator[Carried | Left]:
     is_of_queue = path[0] in ("queue_rules", PROTECTIONS)
     if BASE.fullmatch(value) or ALREADY.fullmatch(value):
         return
-    if match := CHECK.fullmatch(value):
+    wait = mergify_rules.wait_of(value)
+    if wait is not None:
+        yield Carried(place, "rules", (wait,), "", path)
+    elif match := CHECK.fullmatch(value):
         if is_of_queue or _merges(file, path):
             yield from apply(file, CHECKED, path, match[1].strip().strip("\"'"))
         else:
@@ -358,8 +362,8 @@ def _condition(file: File, path: Path, value: str) -> Iterator[Carried | Left]:
     else:
         yield Left(
             place,
-            "Headgate has no conditions by label, path, author or time.",
-            "Express it as a required check or a rule of the branch; or leave it to people.",
+            "This condition has no exact equal in `rules`.",
+            "Write a rule with `enter` or `waitFor` yourself, or leave it to people.",
         )
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bot.cli.moving import mapping, mergify, reading, tables, workflow_edits
@@ -12,6 +12,7 @@ from bot.github import other_queues, workflow_files, workflows
 from bot.github.audits.rules import ALWAYS
 from bot.github.workflow_files import Unread, Workflow
 from service.mergequeue.engine.config import SETTINGS, ConfigValue
+from service.mergequeue.engine.rules import EntryRule
 from service.mergequeue.operations import repository_file
 from service.provider.values import Vehicle
 from service.repofile.document import Unreadable
@@ -205,8 +206,21 @@ def _sections(found: _Found) -> tuple[dict[str, dict[str, Carried]], list[Left]]
 
 def _joined(one: Carried, other: Carried) -> Carried:
     """Return a list with what both have."""
-    both = (*one.to, *other.to)  # type: ignore[misc]
-    return replace(one, to=tuple(dict.fromkeys(both)))
+    both = dict.fromkeys((*one.to, *other.to))  # type: ignore[misc]
+    return replace(one, to=tuple(_with_own_names(both)))  # type: ignore[arg-type]
+
+
+def _with_own_names(values: Iterable[object]) -> Iterator[object]:
+    """Yield the values; of rules with the same name the later ones get a number."""
+    known: set[str] = set()
+    for each in values:
+        if not isinstance(each, EntryRule):
+            yield each
+            continue
+        names = (each.name, *(f"{each.name} ({number})" for number in range(2, 100)))
+        name = next(name for name in names if name not in known)
+        known.add(name)
+        yield replace(each, name=name)
 
 
 def _drop_tested_heads(section: dict[str, Carried], found: _Found) -> None:

@@ -5,6 +5,8 @@ rust-lang/bors; kodiakhq.com/docs/config-reference; docs.trunk.io/merge-queue. M
 `mergify.py`, because its file has conditions.
 """
 
+import orjson
+
 from bot.cli.moving.mapping import (
     Convert,
     Row,
@@ -22,6 +24,7 @@ from bot.cli.moving.mapping import (
     without,
 )
 from bot.github import other_queues
+from service.mergequeue.engine.rules import EntryRule
 
 DIRECT = (
     "direct_merge_mode",
@@ -31,9 +34,8 @@ DIRECT = (
 REVIEWS = "Headgate leaves reviews to the rules of the branch."
 SET_RULE = "Set it in the branch's ruleset, under “Require a pull request before merging”."
 BLOCKED = (
-    "No label keeps a pull request out of the queue.",
-    "Make it a draft: a draft waits. Or let a required check fail while it has the label, and name "
-    "the check in `headOnlyStatuses`.",
+    "This has no exact equal in `rules`.",
+    "Write a rule that makes it wait, for example by its labels or its title.",
 )
 NO_UPDATES = ("Headgate never changes the branch of a pull request to test it.", "Nothing.")
 WAITS = (
@@ -95,6 +97,20 @@ def _on_heads(value: object) -> Settings:
     return {"required_statuses": names(value), "head_only_statuses": names(value)}
 
 
+def _blocked(value: object) -> Settings:
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise Unfit("The value is not a list of labels.", "Mend it, and import again.")
+    labels = ", ".join(map(_quoted, given))
+    when = f"labels.exists(each, each in [{labels}])"
+    rule = EntryRule("blocking labels", when=when, wait_for="removal of a label that blocks it")
+    return {"rules": (rule,)} if given else {}
+
+
+def _quoted(name: str) -> str:
+    return orjson.dumps(name).decode()
+
+
 BORS_TITLE = {"${PR_REFS}": "#{{ number }}", "${PR_TITLES}": "{{ title }}"}
 
 
@@ -135,7 +151,7 @@ BORS = Source(
         *_bors_row("required_approvals", why=REVIEWS, todo=SET_RULE),
         *_bors_row("up_to_date_approvals", why=REVIEWS, todo=SET_RULE),
         *_bors_row("use_codeowners", why=REVIEWS, todo=SET_RULE),
-        *_bors_row("block_labels", why=BLOCKED[0], todo=BLOCKED[1]),
+        *_bors_row("block_labels", _blocked, remark="it waits while it has one of them"),
         *_bors_row(
             "cut_body_after",
             why="The text of a pull request is taken whole or not at all.",
@@ -179,6 +195,11 @@ RUST_BORS = Source(
     ),
     (("merge_method", "MERGE_COMMIT", "what rust-bors does"), DIRECT),
 )
+
+
+def _priority_label(value: object) -> Settings:
+    rule = EntryRule("priority label", when=f"{_quoted(text(value))} in labels", priority=10)
+    return {"rules": (rule,)}
 
 
 def _label(value: object) -> Settings:
@@ -234,12 +255,12 @@ KODIAK = Source(
         *without(BY_ITSELF, "merge.require_automerge_label", "merge.automerge_dependencies"),
         *without(
             BLOCKED,
-            "merge.blocking_labels",
-            "merge.blacklist_labels",
             "merge.blocking_title_regex",
             "merge.blacklist_title_regex",
             "merge.do_not_merge",
         ),
+        Row("merge.blocking_labels", _blocked),
+        Row("merge.blacklist_labels", _blocked),
         Row("merge.block_on_reviews_requested", why=REVIEWS, todo=SET_RULE),
         Row(
             "merge.notify_on_conflict",
@@ -258,11 +279,7 @@ KODIAK = Source(
             "whose head contains the tip and has passed lands at once.",
             todo="Nothing.",
         ),
-        Row(
-            "merge.priority_merge_label",
-            why="No label gives a priority.",
-            todo="Comment `/merge --priority=high`.",
-        ),
+        Row("merge.priority_merge_label", _priority_label),
         *without(NO_UPDATES, "update"),
         Row(
             "approve",

@@ -1,6 +1,7 @@
-"""Read lines of a pull request's description: `Depends-On` and `Not-Before` (rules.md).
+"""Read lines of a pull request's description: `Depends-On` and `Not-Before`.
 
-A line counts that begins with the word, outside of comments and code blocks.
+See docs/design/rules.md 1. A line counts that begins with the word, outside of comments and of
+code blocks.
 """
 
 import re
@@ -23,7 +24,7 @@ _IN_ZONE = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d)?) +([A-Za-z0-9_
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What the lines of a description say; `faults` are blockers for what cannot be read."""
+    """The lines of a description; `faults` are blockers for what cannot be read."""
 
     depends_on: tuple[int, ...] = ()
     not_before: datetime | None = None
@@ -43,6 +44,7 @@ def lines_of(body: str) -> Lines:
         if name == "depends-on":
             if _NUMBERS.fullmatch(text) is None:
                 faults[Blocker(BlockerCode.DEPENDENCY_LOST, "unreadable")] = None
+                continue
             numbers |= dict.fromkeys(int(each) for each in re.findall(r"#(\d{1,9})", text))
             continue
         time = _time_of(text)

@@ -1,4 +1,4 @@
-"""Let pull requests enter by a rule of their queue (docs/design/engine.md 5.1).
+"""Let pull requests enter by a rule of their queue (docs/design/rules.md 4).
 
 One enters if a rule with `enter` applies to it, nothing keeps it from being ready, and this head
 has never been in the queue. It is found by an event about it, and by a sweep.

@@ -1,6 +1,6 @@
 """Add to the facts of pull requests what rules of entry and their descriptions come to.
 
-See docs/design/engine.md 5.1. Only pull requests of a queue with rules, and those whose description
+See docs/design/rules.md 1. Only pull requests of a queue with rules, and those whose description
 says something, cost anything here.
 """
 

@@ -59,7 +59,7 @@ class Need:
     where they are empty. `blocker` is the provider's word for it, `is_named` if that names a check,
     a rule or the like. `follows_rules`: unknown while the rules of the branch are. Conditions of
     a higher `rank` are shown after the others. `is_patient`: the queue waits for it without limit
-    (docs/design/engine.md 5.1).
+    (docs/design/rules.md 2).
     """
 
     goal: str

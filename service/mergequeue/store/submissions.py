@@ -1,4 +1,4 @@
-"""Which heads of pull requests have been in a queue."""
+"""The heads of pull requests that have been in a queue."""
 
 from collections.abc import Iterable
 

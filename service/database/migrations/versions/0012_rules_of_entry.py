@@ -1,4 +1,4 @@
-"""Columns for the rules that an entry waits for, and for who gave its priority (engine.md 5.1)."""
+"""Columns for the rules that an entry waits for, and for who gave its priority (rules.md)."""
 
 import sqlalchemy as sa
 from alembic import op

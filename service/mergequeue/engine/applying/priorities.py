@@ -1,6 +1,6 @@
 """The priority of an entry: by a person, else by the rules of its queue, else the default.
 
-See docs/design/engine.md 5.1.
+See docs/design/rules.md 3.
 """
 
 from service.mergequeue.engine.model import DEFAULT_PRIORITY, Detail, Entry

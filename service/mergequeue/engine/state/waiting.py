@@ -1,7 +1,7 @@
-"""What an entry waits for by rules and by the clock: rules of its queue, and `Not-Before`.
+"""The waits of an entry for rules of its queue, and for the time in its description.
 
 The times come with the facts (`Facts.seen`, `Facts.ruled`); here they are only compared with now
-(docs/design/engine.md 5.1).
+(docs/design/rules.md 2).
 """
 
 from collections.abc import Iterator
