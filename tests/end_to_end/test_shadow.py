@@ -9,7 +9,7 @@ from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.operations import queues, reconcile, shadow_report
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.operations.shadow_report import ShadowReport, Verdict
-from service.vocabulary import SYSTEM
+from service.vocabulary import SYSTEM, MergeMethod
 from tests.end_to_end.test_doctor import set_rules
 from tests.end_to_end.test_doctor_conditions import push
 from tests.harness.world import REPO, World, WorldOptions
@@ -55,6 +55,13 @@ async def merged_by_the_other(world: World, number: int) -> None:
     """The other queue merges, through GitHub's API."""
     await world.act("merge", number=number, by="alice")
     await world.settle()
+
+
+def message_of(world: World, sha: str | None) -> str:
+    """The message of a commit."""
+    commit = world.repository.git.objects.commit(sha or "")
+    assert commit is not None
+    return str(commit.message)
 
 
 async def the_report(world: World) -> ShadowReport:
@@ -150,14 +157,19 @@ async def test_a_queue_of_github_is_shadowed_and_its_pull_requests_enter(world: 
 
 
 async def test_a_queue_that_leaves_its_shadow_lands_what_passed(world: World) -> None:
-    await world.make_queue(required_statuses=("unit",), **BESIDE)
+    method = MergeMethod.MERGE_COMMIT
+    await world.make_queue(required_statuses=("unit",), merge_method=method, **BESIDE)
     number = await world.open()
     await world.comment("/merge", on=number)
     await world.settle()
     await world.until(lambda: is_in(world, number, "TESTS_PASSED"))
+    (run,) = (await world.value()).runs.values()
+    assert message_of(world, run.sha).startswith(f"Headgate test: merge pr-{number} at ")
     change = QueueRequest({"shadow": False})
     await queues.update(world.runtime, await world.queue(), change, SYSTEM)
     await world.settle()
     assert await world.merged() == [number]
     assert "Merged" in world.comment_on(number)
-    assert (await world.entry(number)).reason is Reason.LANDED
+    landed = await world.entry(number)
+    assert landed.reason is Reason.LANDED
+    assert message_of(world, landed.landed_sha).startswith("Merge pull request #")

@@ -17,6 +17,7 @@ from service.provider.signals import (
     AccessChanged,
     AskCancel,
     Asked,
+    AskForeign,
     AskRetry,
     AskSource,
     AskSubmit,
@@ -446,3 +447,26 @@ def test_only_a_new_head_shows_that_it_is_in_no_stack(event, action, stack, show
     content = a_pull()
     content["pull_request"]["stack"] = stack
     assert translate.shows_no_stack(a_delivery(event, action, **content)) is shows_none
+
+
+@pytest.mark.parametrize(
+    ("action", "reason", "meant"),
+    [
+        ("enqueued", None, AskSubmit()),
+        ("dequeued", "MANUAL", AskCancel()),
+        ("dequeued", "MERGE", None),
+        ("dequeued", "CI_FAILURE", None),
+    ],
+)
+def test_githubs_own_queue_is_another_queue(action, reason, meant):
+    told = signals_of("pull_request", action, **a_pull(reason=reason))
+    commands = [one for one in told if isinstance(one, Asked)]
+    if meant is None:
+        assert commands == []
+        return
+    (command,) = commands
+    assert command.source is AskSource.PROVIDER_QUEUE
+    assert command.ask == AskForeign("GitHub", action, meant)
+    assert (command.number, command.actor.login) == (3, "alice")
+    own = a_pull(branch="headgate/merge/pr-3/run", reason=reason)
+    assert signals_of("pull_request", action, **own) == ()
