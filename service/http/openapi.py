@@ -149,10 +149,9 @@ HEADERS: Json = {
         "schema": {"type": "string", "const": callers.CHALLENGE["WWW-Authenticate"]},
     },
     "ETag": {
-        "description": "The version of the page, for `If-None-Match`.",
+        "description": "The version of the answer, for `If-None-Match`.",
         "schema": {"type": "string"},
     },
-    "Location": {"description": "Where to go on.", "schema": {"type": "string"}},
 }
 
 
@@ -273,7 +272,7 @@ class _Writer:
             shown["requestBody"] = {"required": True, "content": self._shown(content, whole=False)}
         shown["responses"] = {
             **self._successes(route),
-            **(_UNCHANGED if isinstance(route, Document) and route.status == 200 else {}),
+            **(_UNCHANGED if isinstance(route, TAGGED) else {}),
             **(_REFUSED if isinstance(route, Secured) else {}),
             **{
                 str(status): _refusal(status, same)
@@ -367,23 +366,18 @@ def _reference(model: type[BaseModel]) -> Json:
 def _statuses(route: Route) -> tuple[int, ...]:
     """Return what the endpoint answers with that is no refusal."""
     match route:
-        case Posted() | Fetched() | Streamed():
+        case Posted() | Fetched() | Streamed() | Document():
             return (200,)
         case Open():
             return route.statuses
-        case Document():
-            return (route.status,)
         case _:
             assert_never(route)
 
 
 def _told_by(route: Route) -> tuple[str, ...]:
     """The headers that a success of the endpoint has beside those of every answer."""
-    if isinstance(route, Secured):
-        return LIMITED
-    if isinstance(route, Document):
-        return ("Location",) if route.status == 302 else ("ETag",)
-    return ()
+    tagged = ("ETag",) if isinstance(route, TAGGED) else ()
+    return (*LIMITED, *tagged) if isinstance(route, Secured) else tagged
 
 
 def _what(answers: Answers) -> str:
@@ -414,10 +408,13 @@ _UNAUTHORIZED: Json = {
     },
 }
 
+TAGGED = Fetched | Document
+"""The endpoints whose answers have an ETag: all reads by GET, but for the state of the process."""
+
 LIMITED = ("RateLimit", "RateLimit-Policy")
 _UNCHANGED: Json = {
     "304": {
-        "description": "The page is the one that `If-None-Match` names.",
+        "description": "The answer is the one that `If-None-Match` names.",
         "headers": _headers("ETag"),
     }
 }

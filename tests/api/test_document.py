@@ -62,6 +62,16 @@ def test_the_document_is_openapi():
     assert (DOCUMENT["openapi"], DOCUMENT["info"]["version"]) == ("3.1.0", "1.0.0")
 
 
+def test_every_operation_describes_a_success_and_reads_by_get_their_etag():
+    for path, (method, operation) in OPERATIONS.items():
+        successes = [each for each in operation["responses"] if each.startswith("2")]
+        assert successes, path
+        has_tag = "304" in operation["responses"]
+        is_read = method == "get" and path not in ("/v1/status", "/healthz", "/readyz")
+        assert has_tag == (is_read and path != "/v1/streamQueueEvents"), path
+        assert has_tag == ("ETag" in operation["responses"][successes[0]]["headers"])
+
+
 def test_the_document_is_the_table_of_routes():
     documented = {(path, method.upper()) for path, (method, _) in OPERATIONS.items()}
     assert documented == {(route.path, route.method) for route in LISTED}
