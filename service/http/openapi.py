@@ -18,6 +18,7 @@ from service.http import callers, codes, errors, repeats, schemas
 from service.http.models.answers.common import OPEN_WORDS
 from service.http.models.answers.problems import Problem
 from service.http.route import (
+    EVENT_STREAM,
     JSON,
     VERSIONED,
     Answers,
@@ -107,6 +108,7 @@ def document(contract: Contract, case: EnumCase = EnumCase.SPEC) -> JsonSchemaVa
             "schemas": components,
             "headers": HEADERS,
             "responses": {"Unauthorized": _UNAUTHORIZED},
+            "examples": {code: _problem(code) for code in errors.STATUS_OF},
             "securitySchemes": {
                 "apiToken": {
                     "type": "apiKey",
@@ -387,7 +389,9 @@ def _what(answers: Answers) -> str:
 def _content(answers: Answers) -> Content:
     if isinstance(answers, str):
         kind = "object" if answers == JSON else "string"
-        return {answers.partition(";")[0]: {"schema": {"type": kind}}}
+        media = answers.partition(";")[0]
+        example = {"example": _TEXTS[media]} if media in _TEXTS else {}
+        return {media: {"schema": {"type": kind}, **example}}
     return {"application/json": {"schema": _reference(answers)}}
 
 
@@ -434,10 +438,36 @@ def _refusal(status: int, same: Sequence[str]) -> Json:
         CODES: list(same),
         "headers": _headers(*_WAITS.get(status, ())),
         "content": {
-            "application/problem+json": {"schema": _reference(Problem)},
+            "application/problem+json": {
+                "schema": _reference(Problem),
+                "examples": {code: {"$ref": f"#/components/examples/{code}"} for code in same},
+            },
             "text/plain": {"schema": {"type": "string"}},
         },
     }
+
+
+def _problem(code: str) -> Json:
+    """Return an example of a refusal, as the service writes it."""
+    detail = f"{errors.TITLES[code]}. {codes.REMEDIES[code]}"
+    refused = errors.Problem(errors.STATUS_OF[code], code, detail)
+    written = refused.as_json("https://queue.example.org", "5b0e4f3e9d0a3b1a54c1b7de0f8c6c1e")
+    return {"summary": errors.TITLES[code], "value": orjson.loads(written)}
+
+
+_TEXTS = {
+    EVENT_STREAM: (
+        "id: eyJrIjpbMV19\nevent: EntryMoved\n"
+        'data: {"at":"2026-03-02T14:20:00.000Z","event":"EntryMoved","prNumber":482,'
+        '"from":"TESTS_PASSED","to":"MERGED","reason":"landed"}\n\n'
+    ),
+    "text/plain": (
+        "# HELP mq_depth_current Pull requests in the queue, those not ready excluded.\n"
+        "# TYPE mq_depth_current gauge\n"
+        'mq_depth_current{branch="main",repo="octo/widgets"} 7\n'
+    ),
+}
+"""Examples of answers that are text for programs."""
 
 
 def _example_of(

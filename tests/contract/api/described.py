@@ -32,6 +32,10 @@ def check(method: str, path: str, status: int, content_type: str, body: bytes) -
         assert problem.status == status
         assert problem.code in codes.codes_of(route), f"{path} does not name {problem.code}"
         assert errors.STATUS_OF[problem.code] == status
+        example = COMPONENTS["examples"][problem.code]["value"]
+        shown = problem.model_dump(include={"code", "status", "title"})
+        assert shown == {name: example[name] for name in shown}
+        assert problem.type.endswith(example["type"].removeprefix("https://queue.example.org"))
 
 
 def successes(route: Route) -> tuple[int, ...]:
