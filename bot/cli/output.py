@@ -272,6 +272,7 @@ def print_explanation(answer: Json) -> None:
     print_facts(
         [
             ("Suspicion", believed.get("text") if isinstance(believed, dict) else None),
+            ("Suspects", numbers(answer.get("suspects"))),
             ("Next", coming.get("what") if isinstance(coming, dict) else None),
             ("Ahead", numbers(answer.get("ahead"))),
             ("Behind", numbers(answer.get("behind"))),

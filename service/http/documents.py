@@ -69,11 +69,6 @@ def _specification(look: Look) -> Page:
     return Page(JSON, openapi.encoded(look.contract, look.case))
 
 
-def _entrance(_: Look) -> Page:
-    """Redirect to the reference."""
-    return Page(HTML, b"", 302, {"Location": "/docs/api"})
-
-
 def shown(look: Look) -> Page:
     """Show this document to people."""
     return _page("Headgate API", _reference(look.contract, look.case))
@@ -183,7 +178,7 @@ def _marked(text: str) -> str:
 
 DOCUMENT_ROUTES: tuple[Route, ...] = (
     Document("/openapi.json", _specification, JSON, operation="getOpenApiDocument"),
-    Document("/docs", _entrance, HTML, status=302, operation="getDocs"),
+    Document("/docs", shown, HTML, operation="getDocs"),
     Document("/docs/api", shown, HTML, operation="getApiViewer"),
     Document(
         "/docs/errors/{code}",

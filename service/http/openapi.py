@@ -18,6 +18,7 @@ from service.http import callers, codes, errors, repeats, schemas
 from service.http.models.answers.common import OPEN_WORDS
 from service.http.models.answers.problems import Problem
 from service.http.route import (
+    EVENT_STREAM,
     JSON,
     VERSIONED,
     Answers,
@@ -107,6 +108,7 @@ def document(contract: Contract, case: EnumCase = EnumCase.SPEC) -> JsonSchemaVa
             "schemas": components,
             "headers": HEADERS,
             "responses": {"Unauthorized": _UNAUTHORIZED},
+            "examples": {code: _problem(code) for code in errors.STATUS_OF},
             "securitySchemes": {
                 "apiToken": {
                     "type": "apiKey",
@@ -149,10 +151,9 @@ HEADERS: Json = {
         "schema": {"type": "string", "const": callers.CHALLENGE["WWW-Authenticate"]},
     },
     "ETag": {
-        "description": "The version of the page, for `If-None-Match`.",
+        "description": "The version of the answer, for `If-None-Match`.",
         "schema": {"type": "string"},
     },
-    "Location": {"description": "Where to go on.", "schema": {"type": "string"}},
 }
 
 
@@ -273,7 +274,7 @@ class _Writer:
             shown["requestBody"] = {"required": True, "content": self._shown(content, whole=False)}
         shown["responses"] = {
             **self._successes(route),
-            **(_UNCHANGED if isinstance(route, Document) and route.status == 200 else {}),
+            **(_UNCHANGED if isinstance(route, TAGGED) else {}),
             **(_REFUSED if isinstance(route, Secured) else {}),
             **{
                 str(status): _refusal(status, same)
@@ -367,23 +368,18 @@ def _reference(model: type[BaseModel]) -> Json:
 def _statuses(route: Route) -> tuple[int, ...]:
     """Return what the endpoint answers with that is no refusal."""
     match route:
-        case Posted() | Fetched() | Streamed():
+        case Posted() | Fetched() | Streamed() | Document():
             return (200,)
         case Open():
             return route.statuses
-        case Document():
-            return (route.status,)
         case _:
             assert_never(route)
 
 
 def _told_by(route: Route) -> tuple[str, ...]:
     """The headers that a success of the endpoint has beside those of every answer."""
-    if isinstance(route, Secured):
-        return LIMITED
-    if isinstance(route, Document):
-        return ("Location",) if route.status == 302 else ("ETag",)
-    return ()
+    tagged = ("ETag",) if isinstance(route, TAGGED) else ()
+    return (*LIMITED, *tagged) if isinstance(route, Secured) else tagged
 
 
 def _what(answers: Answers) -> str:
@@ -393,7 +389,9 @@ def _what(answers: Answers) -> str:
 def _content(answers: Answers) -> Content:
     if isinstance(answers, str):
         kind = "object" if answers == JSON else "string"
-        return {answers.partition(";")[0]: {"schema": {"type": kind}}}
+        media = answers.partition(";")[0]
+        example = {"example": _TEXTS[media]} if media in _TEXTS else {}
+        return {media: {"schema": {"type": kind}, **example}}
     return {"application/json": {"schema": _reference(answers)}}
 
 
@@ -414,10 +412,13 @@ _UNAUTHORIZED: Json = {
     },
 }
 
+TAGGED = Fetched | Document
+"""The endpoints whose answers have an ETag: all reads by GET, but for the state of the process."""
+
 LIMITED = ("RateLimit", "RateLimit-Policy")
 _UNCHANGED: Json = {
     "304": {
-        "description": "The page is the one that `If-None-Match` names.",
+        "description": "The answer is the one that `If-None-Match` names.",
         "headers": _headers("ETag"),
     }
 }
@@ -437,10 +438,36 @@ def _refusal(status: int, same: Sequence[str]) -> Json:
         CODES: list(same),
         "headers": _headers(*_WAITS.get(status, ())),
         "content": {
-            "application/problem+json": {"schema": _reference(Problem)},
+            "application/problem+json": {
+                "schema": _reference(Problem),
+                "examples": {code: {"$ref": f"#/components/examples/{code}"} for code in same},
+            },
             "text/plain": {"schema": {"type": "string"}},
         },
     }
+
+
+def _problem(code: str) -> Json:
+    """Return an example of a refusal, as the service writes it."""
+    detail = f"{errors.TITLES[code]}. {codes.REMEDIES[code]}"
+    refused = errors.Problem(errors.STATUS_OF[code], code, detail)
+    written = refused.as_json("https://queue.example.org", "5b0e4f3e9d0a3b1a54c1b7de0f8c6c1e")
+    return {"summary": errors.TITLES[code], "value": orjson.loads(written)}
+
+
+_TEXTS = {
+    EVENT_STREAM: (
+        "id: eyJrIjpbMV19\nevent: EntryMoved\n"
+        'data: {"at":"2026-03-02T14:20:00.000Z","event":"EntryMoved","prNumber":482,'
+        '"from":"TESTS_PASSED","to":"MERGED","reason":"landed"}\n\n'
+    ),
+    "text/plain": (
+        "# HELP mq_depth_current Pull requests in the queue, those not ready excluded.\n"
+        "# TYPE mq_depth_current gauge\n"
+        'mq_depth_current{branch="main",repo="octo/widgets"} 7\n'
+    ),
+}
+"""Examples of answers that are text for programs."""
 
 
 def _example_of(

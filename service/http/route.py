@@ -151,7 +151,6 @@ class Document:
     path: str
     handler: Callable[["Look"], Page]
     answers: str
-    status: int = 200
     variables: type[BaseModel] | None = None
     codes: tuple[str, ...] = ()
     is_listed: bool = True

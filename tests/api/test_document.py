@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from bot.cli import app as command_line
 from service.http import codes, errors, openapi
+from service.http.models.answers.problems import Problem
 from service.http.models.common import PullRequestNumber
 from service.http.route import Document, Secured
 from service.mergequeue.operations.setting_types import Priority
@@ -61,6 +62,34 @@ CONTRACT = {
 def test_the_document_is_openapi():
     OpenAPIV31SpecValidator(DOCUMENT).validate()
     assert (DOCUMENT["openapi"], DOCUMENT["info"]["version"]) == ("3.1.0", "1.0.0")
+
+
+def test_every_operation_describes_a_success_and_reads_by_get_their_etag():
+    for path, (method, operation) in OPERATIONS.items():
+        successes = [each for each in operation["responses"] if each.startswith("2")]
+        assert successes, path
+        has_tag = "304" in operation["responses"]
+        is_read = method == "get" and path not in ("/v1/status", "/healthz", "/readyz")
+        assert has_tag == (is_read and path != "/v1/streamQueueEvents"), path
+        assert has_tag == ("ETag" in operation["responses"][successes[0]]["headers"])
+
+
+def test_every_refusal_and_answer_for_programs_has_an_example():
+    for path, (_, operation) in OPERATIONS.items():
+        for status, response in operation["responses"].items():
+            if "$ref" in response or "content" not in response:
+                continue
+            for kind, media in response["content"].items():
+                if kind == "application/problem+json":
+                    assert list(media["examples"]) == response["x-codes"], (path, status)
+                elif path.startswith("/v1/") and status == "200":
+                    assert media["example"], path
+    for code, example in DOCUMENT["components"]["examples"].items():
+        Problem.model_validate(example["value"])
+        assert (example["value"]["code"], example["value"]["status"]) == (
+            code,
+            errors.STATUS_OF[code],
+        )
 
 
 def test_the_document_is_the_table_of_routes():

@@ -18,6 +18,8 @@ from service.mergequeue.api.encoded import QueueAnswers
 from service.mergequeue.api.models.answers.pull_requests import ListedSubmission
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.explaining import explain
+from service.mergequeue.engine.explaining.conditions import Condition, ConditionCode
+from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import NOTHING, MergeQueue, RequiredSet
 from service.mergequeue.engine.outputs import (
     BisectionNarrowed,
@@ -402,6 +404,40 @@ def test_a_name_required_twice_is_shown_once():
 )
 def test_places_are_counted_as_people_count(number, word):
     assert explanation.ordinal(number) == word
+
+
+def condition(code, *prs, **more):
+    return Condition(code, met=False, prs=prs, **more)
+
+
+@pytest.mark.parametrize(
+    ("found", "believed", "suspects"),
+    [
+        ((), None, []),
+        ((condition(ConditionCode.BISECTION_DONE, 1, 2, 3, 4, count=1, total=3),), None, [2, 3]),
+        ((condition(ConditionCode.BISECTION_DONE, 3, 4),), None, [3, 4]),
+        ((condition(ConditionCode.CAUSE_AHEAD, 1, 2),), None, [1, 2]),
+        ((condition(ConditionCode.CONFIRMED),), None, [3]),
+        ((condition(ConditionCode.CONFIRMED, 7),), None, [7]),
+        ((replace(condition(ConditionCode.CAUSE_AHEAD, 1), met=True),), None, []),
+        (
+            (),
+            Suspicion(
+                *(40, 0, 1),
+                (FailedTogether("r1", (Other(12, Fate.MERGED), Other(9, Fate.UNDECIDED))),),
+            ),
+            [3, 9],
+        ),
+    ],
+)
+def test_an_explanation_lists_who_may_have_caused_the_failure(found, believed, suspects):
+    view = a_view(entry=an_entry(3, state=EntryState.PENDING_FAILURE, reason=Reason.CHECK_FAILED))
+    explained = Explained(view.entry.state, view.entry.reason, found, None, believed)
+    shown = explanation.explanation(
+        ExplainView(view, explained, (), (), (), RequiredSet(), stories.failed()),
+        a_queue_view(view).value,
+    )
+    assert shown.suspects == suspects
 
 
 def test_an_explanation_has_what_is_believed_and_its_evidence():

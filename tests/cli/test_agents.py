@@ -80,9 +80,11 @@ async def test_who_must_act_puts_people_before_waiting(api, call):
 async def test_an_explanation_has_the_evidence_of_failures(api, call):
     believed = {"percent": 97, "text": "97 % to blame: failed alone twice."}
     answer = an_explanation(conditions=[], eta=None, etaUnknownReason="", suspicion=believed)
+    answer["suspects"] = [3, 12]
     api.says("/explainPullRequest", answer)
     explained = await call("explain_pull_request", number=3)
     assert explained["suspicion"] == "97 % to blame: failed alone twice."
+    assert explained["suspects"] == [3, 12]
 
 
 async def test_what_failed_is_told_with_its_tests_its_logs_and_how_sure_it_is(api, call):

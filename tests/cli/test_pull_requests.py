@@ -147,6 +147,7 @@ def test_explain_names_those_it_is_tested_on_the_search_and_what_is_believed(api
     answer = an_explanation(
         "PENDING_FAILURE", conditions=conditions, dependsOn=[1], suspicion=believed
     )
+    answer["suspects"] = [3, 4]
     api.says("/explainPullRequest", answer)
     assert headgate("explain", "3") == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -154,6 +155,7 @@ def test_explain_names_those_it_is_tested_on_the_search_and_what_is_believed(api
         "  ✓ Everything ahead is decided.",
         f"  ○ {search}",
         "Suspicion  97 % to blame: failed alone twice.",
+        "Suspects   #3, #4",
         "Next       A test run ends.",
         "Ahead      #1, #2",
         "Tested on  #1",

@@ -162,8 +162,13 @@ def lack_of_clients() -> str | None:
     """The remedy when Node, or what generates clients, is not there."""
     if shutil.which("node") is None:
         return "node is not on PATH; install it"
-    homes = (TYPESCRIPT / "openapi-typescript", PYTHON_CLIENTS / "openapi_python_client")
+    homes = (TYPESCRIPT / "oazapfts", PYTHON_CLIENTS / "openapi_generator_cli")
     return None if all(home.is_dir() for home in homes) else "it is not there; run make assets"
+
+
+def lack_of_java() -> str | None:
+    """The remedy when there is no Java, in which a generator of clients is written."""
+    return None if shutil.which("java") else "java is not on PATH; install a Java runtime"
 
 
 def lack_of_postgres() -> str | None:
@@ -200,6 +205,7 @@ LACKS: dict[str, Callable[[], str | None]] = {
     "deploy tools": lack_of_deploy_tools,
     "fish": lack_of_fish,
     "git": lack_of_git,
+    "java": lack_of_java,
     "jq": lack_of_jq,
     "kubectl": lack_of_kubectl,
     "mount": lack_of_mount,

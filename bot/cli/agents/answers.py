@@ -183,6 +183,9 @@ class PullRequestState(Answer):
     failures: Annotated[Failures | None, At("explanation.failures")] = Field(
         description="What failed, once it has failed."
     )
+    suspects: Annotated[Numbers, At("explanation.suspects")] = Field(
+        description="Pull requests that may have caused its failure."
+    )
     required_checks: RequiredChecks = Field(
         description="How each required check counts, once it passed or has ended."
     )
@@ -215,6 +218,7 @@ class Explanation(Answer):
     suspicion: Annotated[str | None, At("suspicion.text")] = Field(
         description="The chance that it is broken, with its evidence."
     )
+    suspects: Numbers = Field(description="Pull requests that may have caused its failure.")
     failures: Failures | None = Field(description="The checks and tests that failed.")
     required_checks: RequiredChecks
     next: Annotated[str | None, At("next.what")] = Field(

@@ -3,10 +3,10 @@
 from service.mergequeue.api import responses
 from service.mergequeue.api.models.answers import pull_requests as answers
 from service.mergequeue.api.models.answers.runs import IncompleteReport
-from service.mergequeue.engine.explaining.conditions import Condition
+from service.mergequeue.engine.explaining.conditions import Condition, ConditionCode
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState
-from service.mergequeue.engine.suspicion import Suspicion
+from service.mergequeue.engine.suspicion import Fate, Suspicion
 from service.mergequeue.operations.views import ExplainView
 from service.mergequeue.wording import conditions, endings, notices, reasons, suspicions
 from service.mergequeue.wording.failed_tests import FailedTest, Standing
@@ -31,6 +31,7 @@ def explanation(view: ExplainView, queue: MergeQueue) -> answers.Explanation:
         required_statuses=list(dict.fromkeys(each.name for each in view.required.names)),
         required_statuses_source=view.required.source,
         suspicion=_suspicion(view.explained.suspicion),
+        suspects=_suspects(view),
         failures=_failures(view),
         required_checks=responses.required_checks(view.text.checked),
         page=notices.page_of(view.text),
@@ -110,6 +111,32 @@ def _suspicion(believed: Suspicion | None) -> answers.SuspicionShown | None:
         failures_together=believed.together,
         newest_together=together,
     )
+
+
+_SEARCHED = (
+    ConditionCode.BISECTION_DONE,
+    ConditionCode.CAUSE_AHEAD,
+    ConditionCode.SUSPECTS_DECIDED,
+)
+
+
+def _suspects(view: ExplainView) -> list[int]:
+    """Return who may have caused the failure: by an open search, or by what is believed."""
+    entry, explained = view.pull_request.entry, view.explained
+    if entry.state in FINAL:
+        return []
+    found: set[int] = set()
+    for each in explained.conditions:
+        if each.code in _SEARCHED and not each.met:
+            # Of a search the first `count` are proven, and only the first `total` can have failed.
+            is_search = each.code is ConditionCode.BISECTION_DONE
+            found |= set(each.prs[each.count : each.total] if is_search else each.prs)
+        if each.code is ConditionCode.CONFIRMED and not each.met:
+            found |= set(each.prs or (entry.pr,))
+    if explained.suspicion is not None:
+        others = (one for run in explained.suspicion.newest_together for one in run.others)
+        found |= {entry.pr, *(one.pr for one in others if one.fate is Fate.UNDECIDED)}
+    return sorted(found)
 
 
 _ORDINALS = {1: "st", 2: "nd", 3: "rd"}

@@ -311,7 +311,8 @@ class Door:
         intake.check_query(request)
         asked = () if route.query is None else (intake.read_query(route.query, request.query),)
         shown = await route.handler(Call(self._runtime, self._caches, caller), *asked)
-        return self._replies.success(200, shown, request_id)
+        answer = self._replies.success(200, shown, request_id)
+        return _unless_known(request, answer, "private, no-cache")
 
     async def _streamed(
         self, route: Streamed, request: web.Request, request_id: str
@@ -362,7 +363,7 @@ class Door:
         look = Look(request.match_info, routes.CONTRACT, runtime.options, runtime.clock.now())
         page = route.handler(look)
         answer = self._replies.success(page.status, page, request_id)
-        return _unless_known(request, answer) if page.status == 200 else answer
+        return _unless_known(request, answer) if answer.status == 200 else answer
 
     async def unknown(self, request: web.Request) -> web.StreamResponse:
         """404 for every path that no route has; a page for a browser, where there are pages."""
@@ -427,14 +428,16 @@ class Door:
         return f"{self._prefix}{self._count:016x}"
 
 
-def _unless_known(request: web.BaseRequest, answer: web.Response) -> web.Response:
+def _unless_known(
+    request: web.BaseRequest, answer: web.Response, kept: str = "no-cache"
+) -> web.Response:
     """Return the answer with its ETag, or 304 to a client that has it (RFC 9110, 13.1.2)."""
     body = answer.body if isinstance(answer.body, bytes) else b""
     version = blake2b(body, digest_size=16).hexdigest()
     # Weak, because it is the same for the compressed bytes.
     answer.etag = ETag(version, is_weak=True)
     if answer.headers["Cache-Control"] == replies.HEADERS["Cache-Control"]:
-        answer.headers["Cache-Control"] = "no-cache"
+        answer.headers["Cache-Control"] = kept
     if any(each.value in (version, "*") for each in request.if_none_match or ()):
         answer.set_status(304)
         answer.body = None

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from service.http import codes, errors, openapi
 from service.http.models.answers.problems import Problem
-from service.http.route import Document, Open, Route
+from service.http.route import Open, Route
 from service.process.api import routes
 
 BY_PATH: Mapping[str, Route] = {route.path: route for route in routes.ROUTES}
@@ -32,13 +32,15 @@ def check(method: str, path: str, status: int, content_type: str, body: bytes) -
         assert problem.status == status
         assert problem.code in codes.codes_of(route), f"{path} does not name {problem.code}"
         assert errors.STATUS_OF[problem.code] == status
+        example = COMPONENTS["examples"][problem.code]["value"]
+        shown = problem.model_dump(include={"code", "status", "title"})
+        assert shown == {name: example[name] for name in shown}
+        assert problem.type.endswith(example["type"].removeprefix("https://queue.example.org"))
 
 
 def successes(route: Route) -> tuple[int, ...]:
     """Statuses of the endpoint that refuse nothing."""
-    if isinstance(route, Open):
-        return route.statuses
-    return (route.status,) if isinstance(route, Document) else (200,)
+    return route.statuses if isinstance(route, Open) else (200,)
 
 
 def success(route: Route, content_type: str, body: bytes) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from service.http import waiting
+from service.http import openapi, waiting
 from service.mergequeue.api import events
+from service.process.api import routes
 
 
 @dataclass
@@ -81,6 +82,12 @@ async def test_an_event_arrives_as_it_happens_with_its_cursor(client, queue):
         while event["event"] != "EntryMoved":
             ident, event = await stream.event()
     assert (event["prNumber"], event["to"]) == (number, "CANCELLED")
+    document = json.loads(openapi.encoded(routes.CONTRACT))
+    described = document["paths"]["/v1/streamQueueEvents"]["get"]["responses"]["200"]
+    example = described["content"]["text/event-stream"]["example"]
+    fields = dict(line.split(": ", 1) for line in example.splitlines() if line)
+    assert fields.keys() == {"id", "event", "data"}
+    assert json.loads(fields["data"]).keys() <= event.keys()
     behind = await client.done("listQueueEvents", queue.named(cursor=ident))
     assert event not in behind["events"]
 

@@ -1,4 +1,4 @@
-"""Clients that generators make of the served document merge a pull request, in both cases."""
+"""Clients that five generators make of the served document merge a pull request, in both cases."""
 
 import asyncio
 import json
@@ -38,7 +38,13 @@ COMPILER = {
         "target": "es2022",
         "types": [],
     },
-    "files": ["merge.ts"],
+    "files": ["main.ts"],
+}
+
+HEY_API = {
+    "input": "openapi.json",
+    "logs": {"file": False},
+    "output": {"module": {"extension": ".js"}, "path": "generated"},
 }
 
 LOWER = replace(instances.OPTIONS, settings={**instances.RECEIVERS, "api_enum_case": "lower"})
@@ -134,16 +140,45 @@ async def test_a_python_client_merges_and_reads_refusals(service, tmp_path):
 @pytest.mark.parametrize(
     "service", ["spec", pytest.param("lower", marks=pytest.mark.soak)], indirect=True
 )
-async def test_a_typescript_client_merges_and_reads_refusals(service, tmp_path):
+async def test_a_java_made_python_client_merges_and_reads_refusals(service, tmp_path, needs):
+    needs("java")
+    await service.save_document(tmp_path)
+    jar = PYTHON_CLIENTS / "openapi_generator_cli" / "openapi-generator.jar"
+    only = (
+        "apis,models,supportingFiles,apiDocs=false,modelDocs=false,apiTests=false,modelTests=false"
+    )
+    await output(
+        tmp_path,
+        *("java", "-jar", str(jar), "generate", "--generator-name", "python"),
+        *("--input-spec", "openapi.json", "--output", ".", "--package-name", "headgate_generated"),
+        *("--global-property", only),
+    )
+    script = str(SCRIPTS / "merge_openapi_generator.py")
+    assert await service.seen_by(tmp_path, sys.executable, script) == expected(service.case)
+
+
+@pytest.mark.parametrize(
+    ("script", "generator"),
+    [
+        ("merge", ("openapi-typescript/bin/cli.js", "openapi.json", "--output", "api.d.ts")),
+        ("merge_hey_api", ("@hey-api/openapi-ts/bin/run.js", "--file", "hey-api.json")),
+        ("merge_oazapfts", ("oazapfts/dist/cli.js", "openapi.json", "generated.ts")),
+    ],
+)
+@pytest.mark.parametrize(
+    "service", ["spec", pytest.param("lower", marks=pytest.mark.soak)], indirect=True
+)
+async def test_a_typescript_client_merges_and_reads_refusals(service, tmp_path, script, generator):
     await service.save_document(tmp_path)
     (tmp_path / "node_modules").symlink_to(TYPESCRIPT)
     (tmp_path / "package.json").write_text('{"type": "module"}')
     (tmp_path / "tsconfig.json").write_text(json.dumps(COMPILER))
-    (tmp_path / "merge.ts").write_text((SCRIPTS / "merge.ts").read_text())
+    (tmp_path / "hey-api.json").write_text(json.dumps(HEY_API))
+    (tmp_path / "main.ts").write_text((SCRIPTS / f"{script}.ts").read_text())
     words = [word.lower() if service.case == "lower" else word for word in ENDED]
     lines = [f'export const {name} = "{word}";' for name, word in zip(ENDED, words, strict=True)]
     (tmp_path / "words.ts").write_text("\n".join(lines))
-    generator = TYPESCRIPT / "openapi-typescript" / "bin" / "cli.js"
-    await output(tmp_path, "node", str(generator), "openapi.json", "--output", "api.d.ts")
+    program, *arguments = generator
+    await output(tmp_path, "node", str(TYPESCRIPT / program), *arguments)
     await output(tmp_path, "node", str(TYPESCRIPT / "typescript" / "bin" / "tsc"))
-    assert await service.seen_by(tmp_path, "node", "merge.js") == expected(service.case)
+    assert await service.seen_by(tmp_path, "node", "main.js") == expected(service.case)

@@ -1,8 +1,12 @@
 """`GET /getMergeQueueMetrics`, row by row (docs/reference/metrics.md)."""
 
+import json
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
+from service.http import openapi
+from service.process.api import routes
 from tests.contract.api.conftest import made, removed
 
 PATH = "/v1/getMergeQueueMetrics"
@@ -81,6 +85,21 @@ async def test_the_content_type_is_the_same_whoever_asks(client, queue, accept):
     looked = await client.ask("HEAD", PATH)
     assert (looked.status, looked.body) == (200, b"")
     assert looked.headers["Content-Type"] == answer.headers["Content-Type"]
+
+
+async def test_the_example_of_the_document_is_a_part_of_such_a_page(client, queue):
+    page = await page_of(client)
+    document = json.loads(openapi.encoded(routes.CONTRACT))
+    answer = document["paths"][PATH]["get"]["responses"]["200"]["content"]["text/plain"]
+    example = Page(answer["example"].encode())
+    heads = [line for line in example.text.splitlines() if line.startswith("#")]
+    assert heads
+    assert set(heads) <= set(page.text.splitlines())
+    for sample in example.samples:
+        assert any(
+            one.name == sample.name and sample.labels.keys() <= one.labels.keys()
+            for one in page.samples
+        )
 
 
 async def test_a_new_queue_shows_every_family_with_its_labels_and_zeros(client, queue):

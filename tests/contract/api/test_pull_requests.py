@@ -348,7 +348,7 @@ async def test_an_explanation_says_what_is_met_and_what_is_not(client, queue):
     answer = await client.done("explainPullRequest", queue.about(second))
     assert list(answer) == [
         *("prNumber", "state", "reason", "summary", "conditions", "next", "ahead", "behind"),
-        *("dependsOn", "requiredStatuses", "requiredStatusesSource", "suspicion"),
+        *("dependsOn", "requiredStatuses", "requiredStatusesSource", "suspicion", "suspects"),
         *("failures", "requiredChecks", "page", "eta", "etaUnknownReason"),
     ]
     assert (answer["prNumber"], answer["state"]) == (second, "PENDING")

@@ -16,7 +16,7 @@ from headgate_client.models import (
     GetQueue,
     GetSubmittedPullRequest,
     PullRequest,
-    PullRequestWithHead,
+    PullRequestToSubmit,
     Repository,
     SubmitPullRequest,
 )
@@ -39,7 +39,7 @@ before = get_queue.sync(client=client, body=GetQueue(repo=repo, target_branch=br
 made = submit_pull_request.sync(
     client=client,
     body=SubmitPullRequest(
-        repo=repo, target_branch=branch, pr=PullRequestWithHead(number=int(number))
+        repo=repo, target_branch=branch, pr=PullRequestToSubmit(number=int(number))
     ),
 )
 found = record(int(number))

@@ -438,6 +438,10 @@ class Explanation(Answer):
     """Where these come from; null without any."""
     suspicion: SuspicionShown | None
     """What the queue believes of it, if its tests failed and it adapts its batches; else null."""
+    suspects: list[Number]
+    """The pull requests that may have caused its failure, itself among them; empty once that is
+    decided.
+    """
     failures: FailuresShown | None
     """What failed in its newest test run; null if nothing did, or it does not matter any more."""
     required_checks: list[RequiredCheckShown]
