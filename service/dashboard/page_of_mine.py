@@ -17,7 +17,9 @@ from service.mergequeue.operations import people
 from service.mergequeue.operations.overview import Scope
 from service.mergequeue.operations.people import LeftSubmission, OpenSubmission
 from service.mergequeue.operations.views import PullRequestView
+from service.mergequeue.wording import reasons
 from service.runtime import Options, Runtime
+from service.text import phrases
 from service.text.phrases import Phrase
 from service.vocabulary import RepoRef
 
@@ -155,6 +157,9 @@ def _open(runtime: Runtime, one: OpenSubmission) -> OpenRow:
     home = page_addresses.home(runtime.options, view.queue.repo)
     run = one.value.runs.get(entry.run or entry.verified_by or "")
     who = page_of_queue.who_acts(responses.acting_of(view).who, entry)
+    waits = tuple(line.notes_of(one.value, entry, one.explained, runtime.clock.now()))
+    if not waits and run is None:
+        waits = (phrases.sentence(reasons.explanation(responses.situation_of(view))),)
     return OpenRow(
         name=_name(view.queue.repo, entry.pr),
         branch=view.queue.branch,
@@ -162,7 +167,7 @@ def _open(runtime: Runtime, one: OpenSubmission) -> OpenRow:
         queue_path=page_addresses.queue(home, view.queue.branch),
         view=view,
         mark=marks.of_entry(entry, is_failing=view.failing is not None),
-        waits=tuple(line.notes_of(one.value, entry, one.explained, runtime.clock.now())),
+        waits=waits,
         checks=() if run is None else line.checks_of(run),
         who=who,
         is_theirs=who == entry.facts.author,

@@ -181,14 +181,14 @@ async def _teams(store: Store) -> None:
     }
     failed: dict[str, Any] = {"state": EntryState.FAILED, "landed_sha": None, "verified_by": None}
     for nth, (name, entries) in enumerate(open_.items(), 1):
-        landed = passed(5100 + nth, (50 + nth,))
+        landed, *others = (passed(5100 + 10 * nth + each, (50 + nth,)) for each in range(5))
         left = _of("frank", queue_stage.ended(50 + nth, landed, 130 * nth))
         if name == "docs":
             left = replace(left, reason=Reason.REQUIRED_STATUS_FAILED, **failed)
         *own, gone = (replace(each, id=f"{name}-{each.pr}") for each in (*entries, left))
         stage = await queue_stage.staged(store, "main", name)
         runs = [run] if name == "android" else []
-        await stage.put(a_queue(own, runs), entries=(gone,), runs=(landed,))
+        await stage.put(a_queue(own, runs), entries=(gone,), runs=(landed, *others))
 
 
 def _of(author: str, entry: Entry) -> Entry:
