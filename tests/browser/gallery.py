@@ -121,15 +121,7 @@ async def _queues(store: Store, main: QueueStage) -> dict[str, str]:
     await (await _stage(store, "many")).put(_tested(1001, 295))
     await (await _stage(store, "hostile")).put(_hostile())
     await (await _stage(store, "lanes")).put(_lanes())
-    paused: dict[str, Any] = {
-        "state": QueueState.PAUSED,
-        "state_reason": "release freeze",
-        "state_by": person("bob"),
-        "state_since": at(15),
-    }
-    await (await _stage(store, "release/2")).put(a_queue([an_entry(4)], **paused))
-    red = Hold("h1", HoldReason.BASE_RED, HoldScope.BOTH, SYSTEM, "", at(52), evidence="4c5d6e7")
-    await (await _stage(store, "stopped")).put(a_queue([an_entry(5)], holds=(red,)))
+    await _standing(store)
     await _stage(store, "empty")
     await _teams(store)
     home = "/octo/widgets"
@@ -167,6 +159,19 @@ async def _queues(store: Store, main: QueueStage) -> dict[str, str]:
         "not-found": f"{home}/none",
         "error-code": "/docs/errors/queue_not_found",
     }
+
+
+async def _standing(store: Store) -> None:
+    """Two queues that stand still."""
+    paused: dict[str, Any] = {
+        "state": QueueState.PAUSED,
+        "state_reason": "release freeze",
+        "state_by": person("bob"),
+        "state_since": at(15),
+    }
+    await (await _stage(store, "release/2")).put(a_queue([an_entry(4)], **paused))
+    red = Hold("h1", HoldReason.BASE_RED, HoldScope.BOTH, SYSTEM, "", at(52), evidence="4c5d6e7")
+    await (await _stage(store, "stopped")).put(a_queue([an_entry(5)], holds=(red,)))
 
 
 async def _teams(store: Store) -> None:
