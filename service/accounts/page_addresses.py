@@ -11,7 +11,7 @@ from service.vocabulary import RepoRef
 OUR_SEGMENTS = frozenset(
     {
         *("activity", "auth", "docs", "doctor", "events", "find", "help", "login", "logout"),
-        *("metrics", "schemas", "settings", "setup", "static", "v1", "webhooks"),
+        *("metrics", "mine", "schemas", "settings", "setup", "static", "v1", "wall", "webhooks"),
     }
 )
 """First segments of paths of our own; an owner of such a name is written with its host."""

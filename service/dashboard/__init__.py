@@ -12,8 +12,9 @@ anything: an action of a page calls the operation that commands and the API call
 Whatever stands on a page may have been written by a stranger: names of tests, of branches,
 failure messages. Templates escape all of it, no template may say otherwise, characters that
 show nothing or turn the direction of text are left out, and addresses become links only where
-they lead to the web. Pages load one style sheet of ours, those of queues one script that keeps
-them current (`static/live.js`), and nothing else. Everything works without the script.
+they lead to the web. Pages load style sheets and scripts of ours and nothing else: `frame.js` has
+the theme and the keys, `times.js` shows times in the reader's zone, and `live.js` keeps pages
+current. Everything works without scripts.
 
 The API's own pages (`/docs`) are made in `service/http/documents.py`. Both say the same to
 browsers and admit callers at the same place.

@@ -10,7 +10,17 @@ from aiohttp import web
 
 from service.accounts import access, audit_log, page_addresses
 from service.accounts.api.admission import Admission
-from service.dashboard import administration, page_of_find, pages, queue_actions, requests, streams
+from service.dashboard import (
+    administration,
+    page_of_find,
+    page_of_mine,
+    page_of_wall,
+    pages,
+    queue_actions,
+    readers,
+    requests,
+    streams,
+)
 from service.dashboard.readers import Readers
 from service.dashboard.rendering import Rendering, Values
 from service.dashboard.requests import (
@@ -26,7 +36,7 @@ from service.dashboard.streams import Streams
 from service.dashboard.visitors import Rights, Visitor
 from service.errors import Malformed, NotAllowed, ServiceError
 from service.http.errors import Problem
-from service.mergequeue.operations import landing_evidence
+from service.mergequeue.operations import landing_evidence, overview
 from service.mergequeue.wording import replies
 from service.provider.errors import ProviderError
 from service.provider.values import AccessLevel
@@ -62,6 +72,9 @@ def routes(runtime: Runtime, admission: Admission, open_streams: Streams) -> lis
         web.post("/", answers.refusing(answers.pause_all)),
         web.route("*", "/", answers.only_read(answers.first)),
         web.route("*", "/find", answers.only_read(answers.find)),
+        web.post("/mine", answers.refusing(answers.remember_team)),
+        web.route("*", "/mine", answers.only_read(answers.mine)),
+        web.route("*", "/wall", answers.only_read(answers.wall)),
         web.route("*", "/help", answers.only_read(answers.help)),
         web.route("*", "/settings", answers.only_read(answers.settings)),
         web.route("*", "/activity", answers.only_read(answers.activity)),
@@ -157,6 +170,64 @@ class Pages:
         log.info("form", page="queues.html", action="pause-all", by=visitor.key)
         values = await self._queues(visitor, rights, request)
         return self._rendering.page(200, "queues.html", {**values, "outcome": outcome})
+
+    async def wall(self, request: web.Request) -> web.StreamResponse:
+        """Answer `/wall`: the queues that the address names, or all, on one screen."""
+        visitor = await self._readers.visitor(request)
+        rights = await self._readers.rights_of(visitor)
+        names = page_of_wall.names_of(request.query.getall("queue", []))
+        scope, unknown = await page_of_wall.scope_of(self._runtime, rights, names)
+
+        async def tag() -> tuple[str, str]:
+            changes = await overview.changes(self._runtime, scope)
+            return self._tag_of(Version(changes), visitor)
+
+        async def values() -> Values:
+            page = await page_of_wall.read(self._runtime, scope, unknown)
+            now = self._runtime.clock.now()
+            return {"page": page, "visitor": visitor, "now": now, "live": True}
+
+        return await self._followed(request, visitor, tag, ("wall.html", values))
+
+    async def mine(self, request: web.Request) -> web.StreamResponse:
+        """Answer `/mine`: the pull requests of the visitor and of their team."""
+        visitor = await self._readers.visitor(request)
+        scope = (await self._readers.rights_of(visitor)).scope
+        cookie = request.cookies.get(page_of_mine.COOKIE, "")
+        asked = request.query.get("team")
+        team = (
+            page_of_mine.remembered(visitor, cookie)
+            if asked is None
+            else page_of_mine.team_of(asked)
+        )
+
+        async def tag() -> tuple[str, str]:
+            changes = await overview.changes(self._runtime, scope)
+            return self._tag_of(Version(f"{changes}-{','.join(team)}"), visitor)
+
+        async def values() -> Values:
+            page = await page_of_mine.read(self._runtime, visitor, scope, team)
+            now = self._runtime.clock.now()
+            return {"page": page, "visitor": visitor, "now": now, "live": True}
+
+        return await self._followed(request, visitor, tag, ("mine.html", values))
+
+    async def remember_team(self, request: web.Request) -> web.StreamResponse:
+        """Let the browser remember the visitor's team, and lead to its page."""
+        visitor = await self._readers.visitor(request, is_change=True)
+        form = await requests.read(request, visitor, self._runtime.options)
+        team = page_of_mine.team_of(form.get("team", ""))
+        answer = self._rendering.redirect(303, page_of_mine.address_of(team) if team else "/mine")
+        answer.set_cookie(
+            page_of_mine.COOKIE,
+            page_of_mine.cookie_of(visitor, team),
+            path="/mine",
+            max_age=page_of_mine.REMEMBERED_S if team else 0,
+            httponly=True,
+            samesite="Lax",
+            secure=readers.is_secure(self._runtime),
+        )
+        return answer
 
     async def find(self, request: web.Request) -> web.StreamResponse:
         """Answer `/find`: lead to the only thing found, or list what was found."""

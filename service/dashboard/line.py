@@ -229,7 +229,7 @@ def _notes_of(
     others = [each.entry for each in shown if _run_of(value, each.entry) is None]
     full = (*in_runs, *others[:in_full_max])
     explained = queue_views.explain_entries(value, full, now)
-    return {each.id: tuple(_notes(value, each, explained[each.id], now)) for each in full}
+    return {each.id: tuple(notes_of(value, each, explained[each.id], now)) for each in full}
 
 
 def _row(
@@ -278,9 +278,10 @@ def checks_of(run: Run) -> tuple[CheckShown, ...]:
     )
 
 
-def _notes(
+def notes_of(
     value: MergeQueue, entry: Entry, explained: Explained, now: datetime
 ) -> Iterable[Phrase]:
+    """Return what an entry waits for, and what is odd about its test run."""
     run = _run_of(value, entry)
     if run is not None and entry.state is EntryState.TESTING:
         found = situation.failing_of(entry, run)

@@ -191,7 +191,7 @@ class HealthPage:
 
     def _label(self, bucket: Bucket) -> str:
         if self.span == "24h":
-            return f"{bucket.start:%H}:00"
+            return f"{bucket.start:%H}:00 UTC"
         return day_label(bucket.start.date())
 
 

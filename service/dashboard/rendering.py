@@ -72,6 +72,7 @@ def _templates() -> jinja2.Environment:
         style=documents.address("pages.css"),
         script=documents.address("live.js"),
         frame=documents.address("frame.js"),
+        wall_style=documents.address("wall.css"),
         times=documents.address("times.js"),
         brand_icon=tabs.BRAND,
         tag_field=requests.TAG,

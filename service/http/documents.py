@@ -26,7 +26,9 @@ HTML = "text/html; charset=utf-8"
 STATIC = Path(__file__).resolve().parent.parent / "dashboard/static"
 """Files that pages load."""
 
-LOADED = frozenset({"docs.css", "frame.js", "live.js", "pages.css", "setup.css", "times.js"})
+LOADED = frozenset(
+    {"docs.css", "frame.js", "live.js", "pages.css", "setup.css", "times.js", "wall.css"}
+)
 """Every file that a page loads, those of the dashboard too."""
 
 KINDS: Mapping[str, str] = {

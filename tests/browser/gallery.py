@@ -127,22 +127,19 @@ async def _queues(store: Store, main: QueueStage) -> dict[str, str]:
     await (await _stage(store, "many")).put(_tested(1001, 295))
     await (await _stage(store, "hostile")).put(_hostile())
     await (await _stage(store, "lanes")).put(_lanes())
-    paused: dict[str, Any] = {
-        "state": QueueState.PAUSED,
-        "state_reason": "release freeze",
-        "state_by": person("bob"),
-        "state_since": at(15),
-    }
-    await (await _stage(store, "release/2")).put(a_queue([an_entry(4)], **paused))
-    red = Hold("h1", HoldReason.BASE_RED, HoldScope.BOTH, SYSTEM, "", at(52), evidence="4c5d6e7")
-    await (await _stage(store, "stopped")).put(a_queue([an_entry(5)], holds=(red,)))
+    await _standing(store)
     await _stage(store, "empty")
+    await _teams(store)
     return _paths_of_queues("/octo/widgets")
 
 
 def _paths_of_queues(home: str) -> dict[str, str]:
     return {
         "queues": "/",
+        "mine": "/mine",
+        "mine-team": "/mine?team=erin,frank",
+        "wall": "/wall",
+        "wall-of-2": f"/wall?queue={home[1:]}/main&queue={home[1:]}/release/2",
         "help": "/help",
         "find": "/find?q=test_",
         "find-nothing": "/find?q=none",
@@ -177,6 +174,46 @@ def _paths_of_queues(home: str) -> dict[str, str]:
         "not-found": f"{home}/none",
         "error-code": "/docs/errors/queue_not_found",
     }
+
+
+async def _standing(store: Store) -> None:
+    """Two queues that stand still."""
+    paused: dict[str, Any] = {
+        "state": QueueState.PAUSED,
+        "state_reason": "release freeze",
+        "state_by": person("bob"),
+        "state_since": at(15),
+    }
+    await (await _stage(store, "release/2")).put(a_queue([an_entry(4)], **paused))
+    red = Hold("h1", HoldReason.BASE_RED, HoldScope.BOTH, SYSTEM, "", at(52), evidence="4c5d6e7")
+    await (await _stage(store, "stopped")).put(a_queue([an_entry(5)], holds=(red,)))
+
+
+async def _teams(store: Store) -> None:
+    """Queues of other repositories, with pull requests of erin and frank in all states."""
+    run = a_run(5001, (61,))
+    unread = (Reason.CHANGES_REQUESTED, Reason.CHECK_FAILING)
+    unready: dict[str, Any] = {"state": EntryState.NOT_READY, "reason": unread[0], "unmet": unread}
+    open_ = {
+        "android": [_of("erin", *in_run(run, 1)), _of("frank", an_entry(62))],
+        "docs": [_of("erin", an_entry(71, seq=None, state_since=at(95), **unready))],
+        "payments": [_of("frank", an_entry(81))],
+    }
+    failed: dict[str, Any] = {"state": EntryState.FAILED, "landed_sha": None, "verified_by": None}
+    for nth, (name, entries) in enumerate(open_.items(), 1):
+        landed, *others = (passed(5100 + 10 * nth + each, (50 + nth,)) for each in range(5))
+        left = _of("frank", queue_stage.ended(50 + nth, landed, 130 * nth))
+        if name == "docs":
+            left = replace(left, reason=Reason.REQUIRED_STATUS_FAILED, **failed)
+        *own, gone = (replace(each, id=f"{name}-{each.pr}") for each in (*entries, left))
+        stage = await queue_stage.staged(store, "main", name)
+        runs = [run] if name == "android" else []
+        await stage.put(a_queue(own, runs), entries=(gone,), runs=(landed, *others))
+
+
+def _of(author: str, entry: Entry) -> Entry:
+    """The submission of this author, who submitted it, too."""
+    return replace(entry, facts=replace(entry.facts, author=author), submitted_by=person(author))
 
 
 def _busy() -> tuple[MergeQueue, dict[str, Any]]:

@@ -17,8 +17,6 @@ from tests.dashboard.queue_stage import QueueStage
 from tests.harness import databases, needs
 
 FOLDER = needs.ROOT / "docs" / "pictures"
-WIDTH = WIDTHS[0]
-SCALE = 0.8
 PATIENCE_MS = 120_000
 
 
@@ -29,6 +27,8 @@ class Picture(NamedTuple):
     height: int
     is_dark: bool = False
     query: str = ""
+    width: int = WIDTHS[0]
+    scale: float = 0.8
 
 
 PICTURES = {
@@ -39,6 +39,8 @@ PICTURES = {
     "health": Picture("health", 1240),
     "settings": Picture("settings-of-queue", 1740, query="?compare=usual"),
     "test": Picture("test", 1000),
+    "mine": Picture("mine-team", 960),
+    "wall": Picture("wall", 1080, width=1920, scale=0.6),
 }
 
 
@@ -53,9 +55,9 @@ async def make() -> None:
                     continue
                 page = await browser.new_page(
                     base_url=shown.url,
-                    viewport={"width": WIDTH, "height": one.height},
+                    viewport={"width": one.width, "height": one.height},
                     color_scheme="dark" if one.is_dark else "light",
-                    device_scale_factor=SCALE,
+                    device_scale_factor=one.scale,
                 )
                 page.set_default_timeout(PATIENCE_MS)
                 await page.goto(shown.paths[one.page] + one.query)

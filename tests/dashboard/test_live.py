@@ -20,7 +20,7 @@ from tests.dashboard.queue_stage import a_queue, a_run, in_run
 from tests.operations import upload_stage
 
 PATHS = ("/octo/widgets/main", "/octo/widgets/main/pull/12", "/octo/widgets/runs/run-12")
-SCRIPT_LINES_MAX = 100
+SCRIPT_LINES_MAX = 110
 
 
 @pytest.fixture

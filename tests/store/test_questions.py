@@ -323,6 +323,8 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "overviews.in_brief, some": lambda s: overviews.in_brief(
         s, Scope(7, frozenset({7, 8})), (6, "x"), NOW, 100
     ),
+    "overviews.refs": lambda s: overviews.refs(s, Scope(7, frozenset({7, 8})), 100),
+    "overviews.just_ended": lambda s: overviews.just_ended(s, [7, 8], NOW, 100),
     "overviews.merged": lambda s: overviews.merged(s, [7, 8], NOW.replace(year=2025)),
     "overviews.landings_of": lambda s: overviews.landings_of(s, ["text-9", "text-10"]),
     "landings.intend": lambda s: landings.intend(s, 7, a_land()),

@@ -3,7 +3,8 @@
 // the pointer is on a link.
 const [main, word] = ["main", "following"].map((id) => document.getElementById(id));
 const isStream = main.dataset.live === "stream", everyMs = isStream ? 3000 : 1000 * main.dataset.live;
-const ANSWER_MS = 30000, QUIET_MS = 90000;
+// After an upgrade a page is loaded anew, but not again and again while versions alternate.
+const ANSWER_MS = 30000, QUIET_MS = 90000, SETTLED_MS = 600000;
 let tag = "", waitMs = everyMs, source, timer, isAsking = false, isMissed = false;
 
 function say(text, isStale) {
@@ -42,6 +43,9 @@ async function look() {
   if (!reply.ok) throw new Error(String(reply.status));
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
   if (main.querySelector("a:hover, summary:hover")) return false;
+  const styles = [document, page].map((each) => each.querySelector("link[rel=stylesheet]").href);
+  if (styles[0] !== styles[1] && performance.now() > SETTLED_MS && !main.querySelector("[open] form, :focus"))
+    location.reload();
   const active = document.activeElement;
   localized(page);
   morph(main, page.getElementById("main"));

@@ -12,10 +12,11 @@ from service.database.page_tokens import Key, Listing
 from service.database.paging import Page, PageSelection, Place
 from service.mergequeue.engine.explaining.estimates import percentile
 from service.mergequeue.engine.model import Entry
-from service.mergequeue.engine.states import QueueState
+from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import page_of_queue
 from service.mergequeue.operations.page_of_queue import LeftEntry
-from service.mergequeue.store import overviews
+from service.mergequeue.store import listings, overviews
+from service.mergequeue.store.listings import EndedSpan
 from service.runtime import Runtime
 from service.vocabulary import QueueRef, RepoRef
 
@@ -32,7 +33,7 @@ DAY = overviews.DAY
 FIRST = (0, "")
 MEDIAN, HIGH = 0.5, 0.95
 RUNNING_MAX = 10_000
-"""Queues among which those to be paused are looked for."""
+"""Queues among which those to be paused, or those that are named, are looked for."""
 
 QueueInBrief: TypeAlias = overviews.QueueInBrief
 Scope: TypeAlias = overviews.Scope
@@ -149,6 +150,28 @@ async def running(runtime: Runtime, scope: Scope) -> tuple[QueueInBrief, ...]:
         found += (each for each in page.rows if each.value.state is not QueueState.PAUSED)
         token = page.next_cursor
     return tuple(found)
+
+
+async def in_brief(runtime: Runtime, scope: Scope) -> tuple[QueueInBrief, ...]:
+    """Return the first `QUEUES_MAX` queues within a scope, by repository and branch."""
+    now = runtime.clock.now()
+    return await runtime.store.read(overviews.in_brief, scope, FIRST, now, QUEUES_MAX)
+
+
+async def refs(runtime: Runtime, scope: Scope) -> tuple[QueueRef, ...]:
+    """Return the first `RUNNING_MAX` queues within a scope by name."""
+    return await runtime.store.read(overviews.refs, scope, RUNNING_MAX)
+
+
+async def last_merged(runtime: Runtime, queue_ids: Sequence[int]) -> dict[int, Entry]:
+    """Return what merged last in each of these queues, by queue."""
+    return await runtime.store.read(_last_merged, queue_ids)
+
+
+def _last_merged(session: Tx, queue_ids: Sequence[int]) -> dict[int, Entry]:
+    span = EndedSpan(frozenset({EntryState.MERGED}), page_of_queue.ALWAYS, (page_of_queue.NEVER, 0))
+    found = {each: listings.ended(session, each, span, 1) for each in queue_ids}
+    return {each: last for each, newest in found.items() for last in newest}
 
 
 async def changes(runtime: Runtime, scope: Scope) -> int:

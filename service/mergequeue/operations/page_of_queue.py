@@ -20,8 +20,8 @@ from service.vocabulary import QueueRef
 LEFT_MAX = 20
 """Submissions that left the queue on its page, the newest."""
 
-_ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
-_NEVER = datetime(9999, 12, 31, tzinfo=UTC)
+ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
+NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ async def version(runtime: Runtime, repository: RepositoryRecord, branch: str) -
 def _rest(
     session: Tx, queue: QueueRef, value: MergeQueue
 ) -> tuple[tuple[LeftEntry, ...], Mapping[str, Run]]:
-    span = EndedSpan(FINAL, _ALWAYS, (_NEVER, 0))
+    span = EndedSpan(FINAL, ALWAYS, (NEVER, 0))
     ended = listings.ended(session, queue.id, span, LEFT_MAX)
     wanted = _runs_of_searches(value)
     lacking = [run for run in wanted if run not in value.runs]

@@ -1,13 +1,14 @@
 """Many queues in brief, and the landings of many runs."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from sqlalchemy import (
     BindParameter,
+    ColumnElement,
     Connection,
     Row,
     and_,
@@ -172,6 +173,17 @@ _JUST_MERGED = (
     .order_by(desc(entries.c.state_since), desc(entries.c.no))
     .limit(bindparam("at_most"))
 )
+_JUST_ENDED = (
+    select(entries.c.no, entries.c.queue_id)
+    .where(
+        entries.c.queue_id.in_(_THESE),
+        entries.c.live.is_(False),
+        entries.c.state.in_([literal_column(f"'{state.value}'") for state in sorted(FINAL)]),
+        _LATE,
+    )
+    .order_by(desc(entries.c.state_since), desc(entries.c.no))
+    .limit(bindparam("at_most"))
+)
 _NUMBERED = (
     SELECT_REFS.add_columns(func.max(entries.c.no).label("no"))
     .join(entries, (entries.c.queue_id == queues.c.id) & (entries.c.pr == bindparam("of_pr")))
@@ -222,10 +234,14 @@ class Merged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The queues that somebody may see: of one organization or all, in some repositories or all."""
+    """The queues that somebody may see: of one organization or all, in some repositories or all.
+
+    `queues`: only these of them, by id.
+    """
 
     org_id: int | None = None
     within: frozenset[int] | None = None
+    queues: frozenset[int] | None = None
 
 
 def with_queues(session: Connection, host: str, after: int, limit: int) -> dict[int, RepoRef]:
@@ -249,6 +265,8 @@ def in_brief(
         statement, binds["of_org"] = _OF_ORG, scope.org_id
     if scope.within is not None:
         statement, binds["within"] = statement.where(_IN_THESE), sorted(scope.within)
+    if scope.queues is not None:
+        statement = statement.where(queues.c.id.in_(sorted(scope.queues)))
     found = session.execute(statement, binds).all()
     ids = [row.id for row in found]
     counts = listings.counts_of(session, ids)
@@ -324,11 +342,7 @@ def numbered(
     session: Connection, scope: Scope, number: int, limit: int
 ) -> tuple[tuple[QueueRef, Entry], ...]:
     """Return the newest submission of a pull request of this number in each queue of a scope."""
-    statement = _NUMBERED
-    if scope.org_id is not None:
-        statement = statement.where(queues.c.org_id == scope.org_id)
-    if scope.within is not None:
-        statement = statement.where(queues.c.repository_id.in_(sorted(scope.within)))
+    statement = _NUMBERED.where(*_within(scope))
     found = session.execute(statement, {"of_pr": number, "at_most": limit}).all()
     newest = listings.numbered(session, [row.no for row in found])
     return tuple((ref_of(row), entry) for row, entry in zip(found, newest, strict=True))
@@ -336,12 +350,35 @@ def numbered(
 
 def changes(session: Connection, scope: Scope) -> int:
     """Return a number that changes with every queue within a scope."""
-    statement = _CHANGES
+    return int(session.execute(_CHANGES.where(*_within(scope))).scalar_one())
+
+
+def refs(session: Connection, scope: Scope, limit: int) -> tuple[QueueRef, ...]:
+    """Return queues by repository and branch."""
+    binds = {"after_repository": 0, "after_branch": "", "at_most": limit}
+    found = session.execute(SELECT_REFS_AFTER.where(*_within(scope)), binds)
+    return tuple(map(ref_of, found))
+
+
+def just_ended(
+    session: Connection, queue_ids: Sequence[int], since: datetime, limit: int
+) -> tuple[tuple[int, Entry], ...]:
+    """Return queues with submissions that left them since a time, the last ones first."""
+    if not queue_ids:
+        return ()
+    binds = {**_these(queue_ids), "since": since, "at_most": limit}
+    found = session.execute(_JUST_ENDED, binds).all()
+    newest = listings.numbered(session, [row.no for row in found])
+    return tuple((row.queue_id, entry) for row, entry in zip(found, newest, strict=True))
+
+
+def _within(scope: Scope) -> Iterator[ColumnElement[bool]]:
     if scope.org_id is not None:
-        statement = statement.where(queues.c.org_id == scope.org_id)
+        yield queues.c.org_id == scope.org_id
     if scope.within is not None:
-        statement = statement.where(queues.c.repository_id.in_(sorted(scope.within)))
-    return int(session.execute(statement).scalar_one())
+        yield queues.c.repository_id.in_(sorted(scope.within))
+    if scope.queues is not None:
+        yield queues.c.id.in_(sorted(scope.queues))
 
 
 def _value(row: Row[*tuple[object, ...]]) -> MergeQueue:
