@@ -103,7 +103,7 @@ class _PartOfRule(Request):
 
 
 class PeriodGiven(_PartOfRule):
-    """When a rule applies: while the clock in `zone` shows a time of the period."""
+    """The time of a rule: it applies while the clock in `zone` shows a time of the period."""
 
     start: Annotated[str, Field(max_length=19, examples=["2026-11-27T18:00"])]
     """When it begins, in local time."""
@@ -173,7 +173,7 @@ class EntryRuleGiven(_PartOfRule):
 
 
 class PeriodShown(Answer):
-    """When a rule applies: while the clock in `zone` shows a time of the period."""
+    """The time of a rule: it applies while the clock in `zone` shows a time of the period."""
 
     start: str
     """When it begins, in local time. For example `2026-11-27T18:00`"""
