@@ -192,7 +192,7 @@ class Pages:
     async def mine(self, request: web.Request) -> web.StreamResponse:
         """Answer `/mine`: the pull requests of the visitor and of their team."""
         visitor = await self._readers.visitor(request)
-        scope = (await self._readers.rights_of(visitor)).scope
+        rights = await self._readers.rights_of(visitor)
         cookie = request.cookies.get(page_of_mine.COOKIE, "")
         asked = request.query.get("team")
         team = (
@@ -202,11 +202,11 @@ class Pages:
         )
 
         async def tag() -> tuple[str, str]:
-            changes = await overview.changes(self._runtime, scope)
+            changes = await overview.changes(self._runtime, rights.scope)
             return self._tag_of(Version(f"{changes}-{','.join(team)}"), visitor)
 
         async def values() -> Values:
-            page = await page_of_mine.read(self._runtime, visitor, scope, team)
+            page = await page_of_mine.read(self._runtime, visitor, rights, team)
             now = self._runtime.clock.now()
             return {"page": page, "visitor": visitor, "now": now, "live": True}
 

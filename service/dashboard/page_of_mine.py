@@ -10,11 +10,10 @@ from service.dashboard import line, marks, page_of_queue
 from service.dashboard.line import CheckShown
 from service.dashboard.marks import Mark
 from service.dashboard.page_of_queue import LeftRow
-from service.dashboard.visitors import Visitor
+from service.dashboard.visitors import Rights, Visitor
 from service.errors import Malformed
 from service.mergequeue.api import responses
-from service.mergequeue.operations import people
-from service.mergequeue.operations.overview import Scope
+from service.mergequeue.operations import overview, people
 from service.mergequeue.operations.people import LeftSubmission, OpenSubmission
 from service.mergequeue.operations.views import PullRequestView
 from service.mergequeue.wording import reasons
@@ -74,13 +73,17 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class MinePage:
-    """The page. `person` is empty for a visitor who is no person of the provider."""
+    """The page. `person` is empty for a visitor who is no person of the provider.
+
+    `repositories_max`: as on the first page, access was read in this many repositories alone.
+    """
 
     person: str
     team: tuple[str, ...]
     own: Group
     others: Group
     more: int
+    repositories_max: int | None
 
     @property
     def heading(self) -> str:
@@ -128,13 +131,14 @@ def address_of(team: Sequence[str]) -> str:
     return f"/mine?team={quote(','.join(team), safe=',')}"
 
 
-async def read(runtime: Runtime, visitor: Visitor, scope: Scope, team: Sequence[str]) -> MinePage:
+async def read(runtime: Runtime, visitor: Visitor, rights: Rights, team: Sequence[str]) -> MinePage:
     """Return the page."""
     person = visitor.actor.login if visitor.host else ""
     own = {person.lower()} - {""}
     others = {each.lower() for each in team} - own
-    found = await people.load_submissions(runtime, scope, own | others)
+    found = await people.load_submissions(runtime, rights.scope, own | others)
     options = runtime.options
+    limit = overview.REPOSITORIES_MAX if rights.is_partial else None
 
     def group(logins: Collection[str], without: Collection[str]) -> Group:
         shown = [
@@ -149,7 +153,7 @@ async def read(runtime: Runtime, visitor: Visitor, scope: Scope, team: Sequence[
         ]
         return Group(tuple(sorted(shown, key=lambda row: not row.is_theirs)), tuple(left))
 
-    return MinePage(person, tuple(team), group(own, ()), group(others, own), found.more)
+    return MinePage(person, tuple(team), group(own, ()), group(others, own), found.more, limit)
 
 
 def _open(runtime: Runtime, one: OpenSubmission) -> OpenRow:

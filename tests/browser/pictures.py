@@ -31,6 +31,14 @@ class Picture(NamedTuple):
     scale: float = 0.8
 
 
+WALL = "&".join(
+    f"queue=octo/{name}"
+    for name in (
+        *("widgets/main", "widgets/stopped", "widgets/release/2", "widgets/lanes"),
+        *("widgets/twenty", "widgets/one", "android/main", "docs/main", "payments/main"),
+    )
+)
+
 PICTURES = {
     "queue": Picture("queue", 1230),
     "lanes-dark": Picture("queue-lanes", 1080, is_dark=True),
@@ -40,7 +48,7 @@ PICTURES = {
     "settings": Picture("settings-of-queue", 1740, query="?compare=usual"),
     "test": Picture("test", 1000),
     "mine": Picture("mine-team", 960),
-    "wall": Picture("wall", 1080, width=1920, scale=0.6),
+    "wall": Picture("wall", 1080, width=1920, scale=0.6, query=f"?{WALL}"),
 }
 
 
