@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import orjson
 from pydantic.alias_generators import to_camel
+from pydantic_core import to_jsonable_python
 
 Value = TypeVar("Value")
 
@@ -117,7 +118,7 @@ def definitions(settings: type) -> Mapping[str, Setting]:
 
 def as_json(value: object) -> object:
     """Return the value of a setting as JSON, as the API writes it."""
-    return _spelled(orjson.loads(orjson.dumps(value)))
+    return _spelled(to_jsonable_python(value))
 
 
 def short_json(value: object) -> str:

@@ -24,7 +24,8 @@ CI = ".sandbox/ci.yml"
 class Moved:
     """What must be so in the queue of `main` after the import of an example.
 
-    `rules`: the checks that the branch's rules require; `checks`: those that CI reports.
+    `rules`: the checks that the branch's rules require; `checks`: those that CI reports;
+    `approvals`: who must approve first.
     """
 
     settings: dict[str, Any]
@@ -32,6 +33,7 @@ class Moved:
     checks: tuple[str, ...] = ()
     vehicle: Vehicle = Vehicle.PUSH
     label: str = "headgate-submit"
+    approvals: tuple[str, ...] = ()
 
 
 MOVED = {
@@ -45,6 +47,7 @@ MOVED = {
         checks=("lint", "test"),
         vehicle=Vehicle.DRAFT_PR,
         label="ready",
+        approvals=("alice", "bob"),
     ),
     "bors": Moved(
         {"testing_timeout_minutes": 90, "batching_min_size": 8, "delete_branch": True},
@@ -82,10 +85,14 @@ async def test_an_imported_repository_lands_its_first_pull_request(
     folder, moved = examples.checkout(name, tmp_path), MOVED[name]
     assert app.run([*examples.arguments(folder), "--write"]) == 0
     await push(world, dict(examples.contents(folder)))
-    number = await world.open()
+    number = await world.open(by="carol")
     await world.settle()
     await world.comment("/merge", on=number)
     await world.settle()
+    for person in moved.approvals:
+        assert await world.merged() == []
+        await world.act("approve", by=person, number=number)
+        await world.settle()
     assert await world.merged() == [number], world.comment_on(number)
     config = (await world.value()).config
     assert {key: getattr(config, key) for key in moved.settings} == moved.settings
