@@ -43,6 +43,7 @@ FILES: Mapping[str, Path] = {
     STYLE: TEMPLATES / STYLE,
     "pages.css": documents.STATIC / "pages.css",
     "frame.js": documents.STATIC / "frame.js",
+    "times.js": documents.STATIC / "times.js",
     "live.js": documents.STATIC / "live.js",
 }
 """Files that the page loads; look, themes and live updates are those of the dashboard."""

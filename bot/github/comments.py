@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from bot.github import graphql, translate
 from bot.github.client import Query, RepositoryClient
-from bot.github.reading import BOT, Fields, Person, person_of
+from bot.github.reading import Fields, Person, person_of
 from bot.github.translate import OwnApp
 from service.provenance import ProviderTime
 from service.provider import labels as names
@@ -150,11 +150,10 @@ def _user_of(account: Fields | None) -> dict[str, object] | None:
     """
     if account is None or account.id_or_none("databaseId") is None:
         return None
-    kind = account.text("__typename")
     return {
         "id": int(account.id("databaseId")),
-        "login": account.text("login") + ("[bot]" if kind == BOT else ""),
-        "type": kind,
+        "login": graphql.login_of(account),
+        "type": account.text("__typename"),
     }
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from bot.github import limits
 from bot.github.client import RepositoryClient
-from bot.github.reading import Fields, time_of
+from bot.github.reading import BOT, Fields, time_of
 from bot.github.wire import Answer
 from service.provenance import ProviderTime
 from service.provider.errors import Gone, GoneKind, NotPermitted, Unavailable
@@ -33,7 +33,7 @@ MERGEABILITIES = {
 FIELDS = """
 fragment PullRequestFields on PullRequest {
   number title body url state isDraft merged updatedAt
-  author { login ... on User { databaseId } ... on Bot { databaseId } }
+  author { __typename login ... on User { databaseId } ... on Bot { databaseId } }
   labels(first: 100) { nodes { name } }
   baseRefName
   timelineItems(
@@ -393,6 +393,15 @@ def _facts_of(pull: Fields, node: str) -> Facts:
     )
 
 
+def login_of(account: Fields) -> str:
+    """Return a login as GitHub shows it to people: its answers leave out `[bot]` of an App.
+
+    A person may have the login that is left, as `renovate`.
+    """
+    suffix = "[bot]" if account.words("__typename") == BOT else ""
+    return account.text("login") + suffix
+
+
 def _pull_request_of(pull: Fields, base: Commit | None) -> PullRequest:
     author, head_repo = pull.inner_or_none("author"), pull.inner_or_none("headRepository")
     merged = pull.inner_or_none("mergeCommit")
@@ -400,7 +409,7 @@ def _pull_request_of(pull: Fields, base: Commit | None) -> PullRequest:
         number=pull.number("number"),
         title=pull.text("title"),
         body=pull.words("body"),
-        author="ghost" if author is None else author.text("login"),
+        author="ghost" if author is None else login_of(author),
         state=STATES.get(pull.text("state"), PullRequestState.CLOSED),
         draft=pull.flag("isDraft"),
         base_branch=pull.text("baseRefName"),

@@ -90,7 +90,7 @@ def test_recipes_of_entering_and_order():
     assert came_to(1).enter_rule == ""
     assert came_to(1, auto_merge=True, approvals=("bob",)).enter_rule == "auto-merge"
     assert came_to(2, labels=("ship it",)).enter_rule == "ship it"
-    assert came_to(3, author="dependabot").priority == 200
+    assert came_to(3, author="dependabot[bot]").priority == 200
     assert came_to(3).priority is None
     assert came_to(4, paths=("docs/a.png", "README.md")).priority == 10
     assert came_to(4, paths=("docs/a.png", "a.py")).priority is None

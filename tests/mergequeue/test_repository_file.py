@@ -114,7 +114,7 @@ queues:
             f"{HEAD}    rules:\n      - name: a\n        waitFor: it\n        during:\n"
             "          start: 2026-11-27T18:00\n          zone: Berlin\n          minutes: 60\n",
             9,
-            "`queues.main.rules[0].during.zone` is the IANA name of a time zone, such as "
+            "`queues.main.rules[0].during.zone` must be the IANA name of a time zone, such as "
             "Europe/Berlin.",
         ),
         (
@@ -122,6 +122,12 @@ queues:
             "      - {name: a, priority: 1}\n",
             6,
             "`queues.main.rules[1].name` is the name of an earlier rule.",
+        ),
+        (
+            f"{HEAD}    rules:\n      - {{name: a, enter: true}}\n      - {{name: b, when: draft}}\n",
+            6,
+            "`queues.main.rules[1]` has no `priority`, `enter` or `waitFor`, so it does nothing. "
+            "Write one.",
         ),
         (
             f"{HEAD}    batchingRules: [{{targetPatern: x}}]\n",

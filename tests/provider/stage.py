@@ -347,7 +347,7 @@ class Stage:
         """How test branches were built: pairs of method and reason, with their number."""
         text = self.meter.text().decode()
         listed = re.findall(r'_built_total{method="(\w+)",reason="(\w+)"} (\d+)', text)
-        return {(method, reason): int(count) for method, reason, count in listed}
+        return {(method, reason): int(count) for method, reason, count in listed if int(count)}
 
     @property
     def mirror(self):

@@ -28,8 +28,11 @@ def _faults(rule: EntryRule) -> Iterator[tuple[str, str]]:
     if rule.priority is not None and not 0 <= rule.priority <= PRIORITY_MAX:
         yield "priority", f"is not from 0 to {PRIORITY_MAX}"
     yield from _line_faults("waitFor", rule.wait_for, WAIT_CHARS_MAX)
-    if rule.priority is None and not rule.enter and not rule.wait_for:
-        yield "name", "is a rule without `priority`, `enter` or `waitFor`, which does nothing"
+
+
+def does_nothing(rule: EntryRule) -> bool:
+    """Return whether a rule has no effect, which is a mistake, though a harmless one."""
+    return rule.priority is None and not rule.enter and not rule.wait_for
 
 
 def _line_faults(field: str, text: str, chars_max: int) -> Iterator[tuple[str, str]]:

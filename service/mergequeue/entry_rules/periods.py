@@ -139,7 +139,7 @@ def _zone_fault(zone: str) -> str | None:
             return None
     except (KeyError, ValueError, OSError):
         pass
-    return "is the IANA name of a time zone, such as Europe/Berlin"
+    return "must be the IANA name of a time zone, such as Europe/Berlin"
 
 
 def _minutes_fault(minutes: int) -> str | None:

@@ -4,7 +4,7 @@ Everything here follows from `QueueConfig`: the check, the JSON Schema and the n
 docs/design/engine.md 6; for people: docs/how-to/repository-file.md.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal
 
@@ -23,6 +23,8 @@ from service.mergequeue.engine.config import (
     QueueConfig,
 )
 from service.mergequeue.engine.model import FileFault, RepositoryFile
+from service.mergequeue.engine.rules import EntryRule
+from service.mergequeue.entry_rules import checking
 from service.mergequeue.operations import setting_types
 from service.repofile import document
 from service.repofile.document import Document, Unreadable
@@ -129,7 +131,19 @@ def checked(read: Document | Unreadable) -> Checked:
         found = invalid.errors(include_url=False, include_context=True)
         return Checked(faults=_sorted(_fault(read, each) for each in found))
     sections = {branch: each.settings() for branch, each in body.queues.items()}
-    return Checked(sections, (), read)
+    idle = _sorted(_idle_rules(read, body))
+    return Checked(faults=idle) if idle else Checked(sections, (), read)
+
+
+def _idle_rules(read: Document, body: FileBody) -> Iterator[FileFault]:
+    """Yield a fault for each rule without an effect."""
+    for branch, each in body.queues.items():
+        for number, rule in enumerate(each.settings().get("rules") or ()):  # type: ignore[arg-type]
+            if isinstance(rule, EntryRule) and checking.does_nothing(rule):
+                place = ("queues", branch, "rules", number)
+                text = "has no `priority`, `enter` or `waitFor`, so it does nothing. Write one."
+                name = _dotted(place)
+                yield FileFault(PATH, read.line_of(place), name, f"`{name}` {text}")
 
 
 NO_VALUE = "has no value. Write one, or remove the line."

@@ -70,8 +70,9 @@ def test_faults_of_a_rule_name_their_fields():
     assert checking.faults(rule(enter=True)) == []
 
 
-def test_a_rule_that_does_nothing_is_a_fault():
-    assert "does nothing" in checking.faults(rule(when=HOTFIX))[0][1]
+def test_a_rule_without_an_effect_is_told_from_others():
+    assert checking.does_nothing(rule(when=HOTFIX))
+    assert not checking.does_nothing(rule(wait_for="two approvals"))
 
 
 def test_a_long_name_is_a_fault():
