@@ -124,7 +124,7 @@ queues:
             "`queues.main.rules[1].name` is the name of an earlier rule.",
         ),
         (
-            f"{HEAD}    rules:\n      - {{name: a, enter: true}}\n      - {{name: b, when: draft}}\n",
+            f"{HEAD}    rules:\n      - {{name: a, enter: true}}\n      - {{name: b}}\n",
             6,
             "`queues.main.rules[1]` has no `priority`, `enter` or `waitFor`, so it does nothing. "
             "Write one.",
