@@ -28,7 +28,7 @@ NOT_RUN = {
     r"sudo (useradd|systemctl|tee) |journalctl ": "changes this machine",
     r"sudo (python3 -m venv|/opt/headgate/bin/pip) ": "as the Containerfile does it",
     r"\w+=\S+$": "a line of settings, read below",
-    r'pip install "headgate\[tracing\]"$': "fetches packages; test_operate.py exports traces with the same ones",
+    r'pip install "headgate\[tracing\]"$': "fetches packages; test_operate.py uses the same ones",
     r"sudo -u headgate bash$|set -a; ": "becomes the user of the service",
 }
 """Lines that are not run, and why."""
