@@ -145,3 +145,19 @@ def test_a_person_takes_over_the_priority_and_no_rule_takes_it_back():
     stage.tell(Submit(stage.queue.entries[1].facts, ALICE, priority=100))
     stage.tell(FactsChanged(replace(READY, ruled=Ruled(0, "hotfix"))))
     assert (stage.queue.entries[1].priority, stage.queue.entries[1].priority_rule) == (100, "")
+
+
+def test_a_late_read_of_a_dependency_that_has_landed_here_takes_nothing_out():
+    stage = Stage(QueueConfig())
+    stage.tell(stage.submit(1))
+    depends = replace(facts_of(2), blockers=(Blocker(BlockerCode.DEPENDS_ON, "1"),))
+    stage.tell(Submit(depends, ALICE))
+    playing.VERBS["pass"](stage, ["r1"])
+    begun = stage.queue.entries[2]
+    assert begun.run is not None
+    # The provider still shows the first one as open.
+    stage.tell(FactsChanged(depends))
+    assert (stage.queue.entries[2].run, stage.queue.entries[2].unmet) == (begun.run, ())
+    stage.tell(FactsChanged(replace(depends, blockers=(Blocker(BlockerCode.DEPENDS_ON, "1 9"),))))
+    assert stage.queue.entries[2].facts.depends_on == (9,)
+    assert stage.queue.entries[2].run is None

@@ -33,6 +33,43 @@ def test_lines_at_the_beginning_count_outside_of_comments_and_code(body: str, sa
 
 
 @pytest.mark.parametrize(
+    "before",
+    [
+        "It writes `<!--` into templates.",
+        "It writes `` ` <!-- ` `` into templates.",
+        "An arrow <!-- that is never closed",
+        "<!-- one --> and <!-- two -->",
+        "<!--\n-->",
+        "```inline``` code",
+        "```\ncode\n ```",
+        "  ```\n<!--\n```",
+        "````\n```\n````",
+        "```\n```python\n```",
+        "~~~\n```\n~~~",
+        "```\n~~~\n```  ",
+    ],
+)
+def test_what_is_no_comment_and_no_code_hides_no_line(before: str):
+    assert descriptions.lines_of(f"{before}\nDepends-On: #12") == Lines((12,))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "   ```\nDepends-On: #12\n```",
+        "````\n```\nDepends-On: #12\n````",
+        "```\nDepends-On: #12",
+        "~~~ text `of` code\nDepends-On: #12\n~~~",
+        "<!-- a\n--> <!--\nDepends-On: #12\n-->",
+        "<!-- a\n```\n-->\n```\nDepends-On: #12\n```",
+        "`a` <!-- `b`\nDepends-On: #12\n-->",
+    ],
+)
+def test_comments_and_code_say_nothing(body: str):
+    assert descriptions.lines_of(body) == Lines()
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "soon",
@@ -55,4 +92,7 @@ def test_more_dependencies_than_anybody_has_are_a_fault():
 
 
 def test_a_long_description_is_read_in_one_pass():
-    assert descriptions.lines_of("<!--" * 60_000 + "\n" + "Depends-On: #1\n" * 10) == Lines()
+    hidden = "<!--" * 60_000 + "\n" + "Depends-On: #1\n" * 10 + "-->"
+    assert descriptions.lines_of(hidden) == Lines()
+    for text in ("`" * 60_000, "` `` " * 12_000, "<!-- `\n" * 9_000, "```\n" * 15_000):
+        assert descriptions.lines_of(text) == Lines()

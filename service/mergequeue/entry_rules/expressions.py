@@ -1,14 +1,14 @@
 """Expressions of rules, in CEL: what they may contain, and what they are for a pull request.
 
-An expression ends within milliseconds, whatever is written in it: it is short, no macro runs inside
-another, and patterns of `matches` are small.
+An expression ends soon, whatever is written in it: it is short, no macro runs inside another, none
+makes a list larger than the one it reads, and patterns of `matches` are small.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 import cel
 
@@ -16,8 +16,14 @@ from service import globs
 from service.mergequeue.engine.rules import Seen
 
 CHARS_MAX = 500
-MACROS = ("all", "exists", "exists_one", "filter", "map")
+MACROS = ("all", "exists", "exists_one", "filter")
+"""Without `map`: lists of lists, made one from another, take minutes and all memory."""
+
 MACROS_MAX = 2
+ADDED_MAX = 4
+"""The most `+` beside a macro, which would otherwise run for each element of a long sum of lists,
+and make such a sum each time."""
+
 MATCHES_MAX = 2
 GLOBS_MAX = 50
 """Different globs that one expression may compare with the changed paths."""
@@ -182,18 +188,25 @@ def _program(expression: str) -> cel.Program:
         program = cel.compile(expression)
     except ValueError as error:
         raise Unclear(_parse_error(str(error))) from None
-    bound = _macro_variables(expression, set(program.functions()))
+    tokens = [each["token"] for each in _TOKEN.finditer(expression) if each["token"]]
+    _check_calls(tokens, program)
+    bound = _macro_variables(expression, tokens)
     if unknown := sorted(set(program.variables()) - set(VARIABLES) - bound):
         raise Unclear(f"names the unknown `{unknown[0]}`; there are {', '.join(VARIABLES)}")
-    called = {name for name in program.functions() if name.isidentifier()}
-    if unknown := sorted(called - set(FUNCTIONS)):
-        raise Unclear(f"calls the unknown `{unknown[0]}`; there are {', '.join(FUNCTIONS)}")
     return program
 
 
-def _macro_variables(expression: str, called: set[str]) -> set[str]:
+def _check_calls(tokens: Sequence[str], program: cel.Program) -> None:
+    """Raise Unclear for a call of something else; the library does not name its macros."""
+    written = {one for one, following in pairwise(tokens) if following == "("} - {"in"}
+    called = {name for name in written.union(program.functions()) if name.isidentifier()}
+    if unknown := sorted(called - {*FUNCTIONS, *MACROS}):
+        known = ", ".join((*FUNCTIONS, *MACROS))
+        raise Unclear(f"calls the unknown `{unknown[0]}`; there are {known}")
+
+
+def _macro_variables(expression: str, tokens: Sequence[str]) -> set[str]:
     """Return the names that macros bind, if these keep the bounds, else raise Unclear."""
-    tokens = [each["token"] for each in _TOKEN.finditer(expression) if each["token"]]
     names, ends_at, depth = set(), None, 0
     count = 0
     for token, following, name in zip_longest(tokens, tokens[1:], tokens[2:], fillvalue=""):
@@ -209,7 +222,9 @@ def _macro_variables(expression: str, called: set[str]) -> set[str]:
             ends_at = None
     if count > MACROS_MAX:
         raise Unclear(f"has more than {MACROS_MAX} of {', '.join(MACROS)}")
-    if "matches" in called:
+    if count and tokens.count("+") > ADDED_MAX:
+        raise Unclear(f"has more than {ADDED_MAX} `+` together with one of {', '.join(MACROS)}")
+    if "matches" in tokens:
         _check_patterns(expression, tokens.count("matches"), count)
     return names
 

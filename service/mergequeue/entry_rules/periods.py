@@ -29,6 +29,9 @@ _START = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+){0,2}")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _INTERVAL = re.compile(r"[1-9]\d{0,2}")
+_ZERO = re.compile(r"(^|,)[+-]?0+(,|$|[A-Z])")
+"""A number that RFC 5545 does not have: the library takes it for every day, or for no limit."""
+
 _UNTIL = re.compile(r"\d{8}(T\d{6})?")
 _BY_DAYS = frozenset({"BYDAY", "BYMONTH", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO", "BYSETPOS"})
 _PARTS = frozenset({"FREQ", "INTERVAL", "UNTIL", "WKST", *_BY_DAYS})
@@ -179,6 +182,10 @@ def _repeat_faults(period: Period) -> Iterator[str]:
         yield "needs an UNTIL in local time, such as 20261231 or 20261231T180000"
     elif other := sorted(parts.keys() & _BY_DAYS - _SELECTED_BY.get(parts["FREQ"], _BY_DAYS)):
         yield f"cannot have `{other[0]}` with FREQ={parts['FREQ']}; use MONTHLY or YEARLY"
+    elif zero := next((name for name in sorted(parts) if _ZERO.search(parts[name])), None):
+        yield f"cannot have 0 in `{zero}`"
+    elif parts["FREQ"] in _SELECTED_BY and re.search(r"\d", parts.get("BYDAY", "")):
+        yield f"cannot have a number in `BYDAY` with FREQ={parts['FREQ']}; use MONTHLY or YEARLY"
     elif parts["FREQ"] == "DAILY" and {"BYDAY", "INTERVAL"} <= parts.keys():
         yield "cannot have `BYDAY` and `INTERVAL` with FREQ=DAILY; use WEEKLY"
     else:

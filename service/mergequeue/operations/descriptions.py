@@ -17,7 +17,10 @@ YEAR_MIN, YEAR_MAX = 2000, 2199
 TEXT_SHOWN_MAX = 60
 
 _LINE = re.compile(r"(depends-on|not-before):[ \t]*(\S.*)", re.IGNORECASE)
-_FENCES = ("```", "~~~")
+_FENCE = re.compile(r" {0,3}(`{3,}(?!.*`)|~{3,})")
+_CODE = re.compile(r"(?<!`)(`+)(?!`)[^`]*(?<!`)\1(?!`)")
+"""Code within a line, in which a comment does not begin."""
+
 _NUMBERS = re.compile(r"#\d{1,9}(?:[\s,]+#\d{1,9})*[\s,]*")
 _IN_ZONE = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d)?) +([A-Za-z0-9_+/-]{1,60})")
 
@@ -59,20 +62,29 @@ def lines_of(body: str) -> Lines:
 
 
 def _found(body: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines with what they say, in one pass: anybody may write a description."""
-    end = ""
-    for line in body.splitlines():
+    """Yield the lines with what they say, in one pass: anybody may write a description.
+
+    What GitHub shows as text counts: one that is wrongly taken for code would merge too early.
+    """
+    fence, end = None, ""
+    lines = body.splitlines()
+    last_end = max((at for at, line in enumerate(lines) if "-->" in line), default=-1)
+    for at, line in enumerate(lines):
+        if fence is not None:
+            if fence.fullmatch(line):
+                fence = None
+            continue
+        shown = line
         if end:
-            is_over = line.startswith(end) if end in _FENCES else end in line
+            _, is_over, shown = line.partition(end)
             end = "" if is_over else end
+        elif opened := _FENCE.match(line):
+            mark = opened[1]
+            fence = re.compile(rf" {{0,3}}{mark[0]}{{{len(mark)},}}[ \t]*")
             continue
-        if line.startswith(_FENCES):
-            end = line[:3]
-            continue
-        read = _LINE.fullmatch(line)
-        if read is not None:
+        elif read := _LINE.fullmatch(line):
             yield read[1].lower(), read[2].strip()
-        if "<!--" in line and "-->" not in line.rpartition("<!--")[2]:
+        if "<!--" in _CODE.sub("", shown).rpartition("-->")[2] and at < last_end:
             end = "-->"
 
 

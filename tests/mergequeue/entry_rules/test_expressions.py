@@ -106,7 +106,13 @@ def test_unknown_paths_print_nothing(capfd):
             "labels.exists(x, labels.exists(y, x == y))",
             "`exists` inside another of all, exists",
         ),
-        ("labels.exists // (\n (x, labels\n.map // )\n (y, y).size() == 1)", "has `map` inside"),
+        (
+            "labels.exists // (\n (x, labels\n.filter // )\n (y, true).size() == 1)",
+            "has `filter` inside",
+        ),
+        ("labels.existsOne(x, true)", "calls the unknown `existsOne`"),
+        ("labels.map(x, labels).size() > 1", "calls the unknown `map`"),
+        (f"({'+'.join(['labels'] * 6)}).all(x, true)", "more than 4 `+` together with"),
         (" || ".join(["labels.exists(x, x == '')"] * 3), "more than 2 of all, exists"),
         ("labels.exists(x, title.matches(x))", "has `matches` together with"),
         (" || ".join(["title.matches('a')"] * 3), "more than 2 `matches`"),
@@ -151,8 +157,10 @@ _PATHS = tuple(f"{'folder/' * 20}{each}.py" for each in range(3000))
 @pytest.mark.parametrize(
     "expression",
     [
-        "labels.map(x, " + "+".join(["title"] * 60) + ").size() > 1",
-        "labels.map(x, labels).map(y, y.size()).size() > 1",
+        f"labels.map(x, {'+'.join(['labels'] * 28)}).map(y, {'+'.join(['y'] * 80)}).size() > 1",
+        "labels.existsOne(v, labels.existsOne(w, labels.existsOne(x, labels.existsOne(y, true))))",
+        f"({'+'.join(['labels'] * 30)}).all(x, !('' in ({'+'.join(['labels'] * 30)})))",
+        "(labels + labels + labels).all(x, !('' in (labels + labels + labels)))",
         'title.matches("' + r"\\w" * 150 + '")',
         'title.matches("' + "(.*" * 40 + ")" * 40 + 'x")',
         "labels.exists(x, touches(" + ",".join(f'"*{each}*"' for each in range(49)) + "))",
@@ -173,7 +181,20 @@ _PIECES = st.sampled_from(
     [
         *("labels", "title", "draft", "number", "x", "labels.exists(x, ", "title.matches(", ")"),
         *("(", "[", "]", "{", "}", "&&", "||", "!", "-", "==", "in", "?", ":", ",", '"', "'", "`"),
-        *("r'", '"""', "\\", "//", "\n", "1", "a", "touches(", "only(", ".map(y, y)", ".size()"),
+        *(
+            "r'",
+            '"""',
+            "\\",
+            "//",
+            "\n",
+            "1",
+            "a",
+            "touches(",
+            "only(",
+            ".filter(y, y)",
+            ".map(y, y)",
+            ".size()",
+        ),
         *("true", "null", "b'", "1u", "1.5", "9223372036854775807", "+", "*", "/", "%", " "),
     ]
 )

@@ -36,6 +36,10 @@ from service.vocabulary import BY_SETTING, Check, CheckOutcome, RequiredName
 def facts_changed(draft: Draft, one: FactsChanged) -> None:
     """A fresh read of a pull request: it may end the submission, or change its readiness."""
     facts = one.facts
+    if facts.depends_on:
+        # A read may show one as open for a moment after it has landed.
+        for number in {step.pr for step in draft.queue.landed} & set(facts.depends_on):
+            facts = facts.without_dependency(number)
     entry = draft.entries.get(facts.pr)
     if entry is None or entry.facts == facts:
         return
