@@ -98,6 +98,19 @@ async def test_the_newest_submission_of_a_head_counts_and_older_ones_do_not(stag
     assert (report.submitted, report.passed, report.failed) == (1, 1, 0)
 
 
+async def test_a_verdict_is_not_lost_when_its_head_enters_again(stage):
+    first = replace(passed(1, Reason.DECIDED_IN_SHADOW), id="first")
+    await stage.put(a_queue(), entries=(first,))
+    report = await put(stage, left(1, Reason.USER_REQUESTED), merged={})
+    assert (report.submitted, report.passed, report.passed_not_merged) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("reason", [Reason.MERGED_BY_HAND, Reason.MERGED_INTO_OTHER_BRANCH])
+async def test_a_merge_of_another_head_or_elsewhere_is_not_compared(stage, reason):
+    report = await put(stage, passed(1, reason), merged={})
+    assert (report.passed, report.merged, report.compared, report.same) == (1, 0, 0, 0)
+
+
 async def test_the_page_shows_it_and_names_no_next_landing(stage):
     failed = left(6, Reason.REQUIRED_STATUS_FAILED, detail=FAILED)
     await put(stage, passed(1, Reason.MERGED_BY_HAND), failed, merged={1: 30, 6: 40})

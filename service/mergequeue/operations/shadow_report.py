@@ -28,8 +28,19 @@ FEW = 20
 """Fewer compared pull requests than this say little."""
 
 MEDIAN, HIGH = 0.5, 0.95
-_NOT_COMPARED = frozenset({Reason.HEAD_CHANGED, Reason.BASE_CHANGED, Reason.CONVERTED_TO_DRAFT})
-"""Ends after which others could not merge what was tested."""
+_NOT_COMPARED = frozenset(
+    {
+        Reason.HEAD_CHANGED,
+        Reason.BASE_CHANGED,
+        Reason.CONVERTED_TO_DRAFT,
+        Reason.MERGED_INTO_OTHER_BRANCH,
+        Reason.MERGED_BY_HAND,
+    }
+)
+"""Ends after which others could not merge what was tested.
+
+Others may have merged another head: that of a submission is merged only if its merge was seen.
+"""
 
 
 class Verdict(StrEnum):
@@ -121,18 +132,14 @@ async def load_report(runtime: Runtime, queue: QueueRef) -> ShadowReport:
 def _load(session: Tx, runtime: Runtime, queue: QueueRef, time: ShadowTime) -> ShadowReport:
     until = time.until or runtime.clock.now()
     known = shadow.submissions(session, queue.id, SUBMISSIONS_MAX)
-    newest: dict[tuple[int, Sha], Submission] = {}
-    for one in known:
-        if time.since <= one.submitted_at <= until:
-            newest.setdefault((one.pr, one.head), one)
-    compared = [_compared(one) for one in newest.values()]
+    compared = [_compared(one) for one in shadow.counted(known, time.since, until)]
     counts = shadow.run_counts(session, queue.id, time.since, until)
     rows = [_with_failures(session, runtime, queue, one) for one in compared[:ROWS_MAX]]
     return _summed(time, compared, counts, tuple(rows))
 
 
 def _compared(one: Submission) -> Compared:
-    is_merged = one.is_merge_seen or one.reason is Reason.MERGED_BY_HAND
+    is_merged = one.is_merge_seen
     verdict, decided_at = Verdict.UNDECIDED, None
     if one.would_land_at is not None:
         verdict, decided_at = Verdict.PASSED, one.would_land_at
