@@ -89,8 +89,9 @@ class ShadowReport:
     """The report of a queue's last time in shadow; `until` None: it is in shadow.
 
     `since` None: it has never been, and there is nothing to count.
-    `to_verdict`, `to_merge` and `saved_p50_s` are of pull requests that passed here and were merged
-    by others; None without any. `rows` are the newest first, at most ROWS_MAX.
+    `merged_undecided`: others merged them before Headgate had decided. `to_verdict`, `to_merge` and
+    `saved_p50_s` are of pull requests that passed here and were merged by others, so they leave
+    those out; None without any. `rows` are the newest first, at most ROWS_MAX.
     """
 
     since: datetime | None
@@ -99,6 +100,7 @@ class ShadowReport:
     passed: int
     failed: int
     merged: int
+    merged_undecided: int
     compared: int
     same: int
     passed_not_merged: int
@@ -204,6 +206,9 @@ def _summed(
         passed=sum(one.verdict is Verdict.PASSED for one in compared),
         failed=sum(one.verdict is Verdict.FAILED for one in compared),
         merged=sum(one.is_merged for one in compared),
+        merged_undecided=sum(
+            one.is_merged and one.verdict is Verdict.UNDECIDED for one in compared
+        ),
         compared=len(both),
         same=len(both) - passed_not_merged - failed_but_merged,
         passed_not_merged=passed_not_merged,
