@@ -42,7 +42,8 @@ def print_report(repo: str, branch: object, answer: Json) -> None:
 def _entered(answer: Json) -> str:
     return (
         f"{answer['submitted']}: {answer['passed']} passed and {answer['failed']} failed here, "
-        f"{answer['merged']} were merged by others"
+        f"{answer['merged']} were merged by others, "
+        f"{answer['mergedUndecided']} of them before Headgate had decided"
     )
 
 

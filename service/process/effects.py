@@ -218,7 +218,9 @@ async def perform(runtime: Runtime, row: ClaimedEffect) -> None:
     effect = row.effect
     first = row.state is OutboxState.READY and row.attempts == 0
     if isinstance(effect, Reply | Reaction | LabelRemoval):
-        await notices.say_plain(runtime, row.repository_id, effect, first=first)
+        is_new = first or not isinstance(effect, LabelRemoval)  # one that was begun may return it
+        if not (is_new and await notices.is_hushed(runtime, row.queue_id)):
+            await notices.say_plain(runtime, row.repository_id, effect, first=first)
         return
     if isinstance(effect, CollectReports):
         await collected.fetch(runtime, row.repository_id, effect)

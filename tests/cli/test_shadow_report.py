@@ -32,6 +32,7 @@ REPORT = {
     "passed": 28,
     "failed": 2,
     "merged": 29,
+    "mergedUndecided": 1,
     "compared": 30,
     "same": 28,
     "passedNotMerged": 1,
@@ -59,7 +60,8 @@ def test_sums_and_rows(api, capsys):
     assert lines[0] == "octo/widgets main, in shadow since 2026-03-01 09:00 UTC"
     facts = [" ".join(line.split()) for line in lines[1:]]
     for wanted in (
-        "Entered 31: 28 passed and 2 failed here, 29 were merged by others",
+        "Entered 31: 28 passed and 2 failed here, 29 were merged by others, "
+        "1 of them before Headgate had decided",
         "Same verdict 28 of 30 that both sides decided",
         "Passed here, not merged 1",
         "Failed here, merged 1",

@@ -79,6 +79,7 @@ async def test_sums_count_what_both_sides_decided(stage):
     )
     counts = (report.submitted, report.passed, report.failed, report.merged)
     assert counts == (7, 4, 2, 4)
+    assert report.merged_undecided == 1
     assert (report.compared, report.same) == (5, 3)
     assert (report.passed_not_merged, report.failed_but_merged) == (1, 1)
     assert report.to_verdict is not None
@@ -98,14 +99,29 @@ async def test_the_newest_submission_of_a_head_counts_and_older_ones_do_not(stag
     assert (report.submitted, report.passed, report.failed) == (1, 1, 0)
 
 
+async def test_a_verdict_is_not_lost_when_its_head_enters_again(stage):
+    first = replace(passed(1, Reason.DECIDED_IN_SHADOW), id="first")
+    await stage.put(a_queue(), entries=(first,))
+    report = await put(stage, left(1, Reason.USER_REQUESTED), merged={})
+    assert (report.submitted, report.passed, report.passed_not_merged) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("reason", [Reason.MERGED_BY_HAND, Reason.MERGED_INTO_OTHER_BRANCH])
+async def test_a_merge_of_another_head_or_elsewhere_is_not_compared(stage, reason):
+    report = await put(stage, passed(1, reason), merged={})
+    assert (report.passed, report.merged, report.compared, report.same) == (1, 0, 0, 0)
+
+
 async def test_the_page_shows_it_and_names_no_next_landing(stage):
     failed = left(6, Reason.REQUIRED_STATUS_FAILED, detail=FAILED)
-    await put(stage, passed(1, Reason.MERGED_BY_HAND), failed, merged={1: 30, 6: 40})
+    early = left(7, Reason.MERGED_BY_HAND)
+    await put(stage, passed(1, Reason.MERGED_BY_HAND), failed, early, merged={1: 30, 6: 40, 7: 5})
     await stage.runtime.store.run(shadow.note_red, failed.id, is_red=True)
     async with stage.browsing() as browser:
         page = await browser.see(PATH, host="localhost")
     assert "It lands nothing and writes nothing on pull requests." in page.text
     assert "1 of 2" in page.text
+    assert "Left out: 1 that it merged before a verdict" in page.text
     assert "few so far: this says little" in page.text
     assert "#6 failed here by e2e and was merged; the target was red then" in page.text
     assert "next landing" not in page.text

@@ -5,10 +5,16 @@ from pathlib import Path
 import pytest
 
 from service.accounts.store import access
-from service.mergequeue.operations import file_checks, reconcile, replaying, repository_files
+from service.mergequeue.operations import (
+    file_checks,
+    queues,
+    reconcile,
+    replaying,
+    repository_files,
+)
 from service.mergequeue.operations.file_checks import CheckRepositoryFile
 from service.mergequeue.operations.repository_files import FilesRead
-from service.vocabulary import Role, Sha
+from service.vocabulary import SYSTEM, Role, Sha
 from tests.harness.asking import Asker, asker
 from tests.harness.world import CI, World, WorldOptions
 
@@ -262,6 +268,21 @@ async def test_only_the_pull_request_that_changes_the_file_is_checked(world: Wor
     assert config_checks(world, fork) == []
     ((conclusion, title, _),) = config_checks(world, removing)
     assert (conclusion, title) == ("success", "2 settings change in the queue for main")
+
+
+async def test_a_check_under_way_when_the_shadow_begins_is_not_written(world: World):
+    await at_work(world)
+    await world.fault({"method": "GET", "path": f"*/contents/{FILE}"}, "hang", s=8)
+    number = await world.open(files={FILE: BROKEN})
+    await world.until(lambda: _hangs(world))
+    change = queues.QueueRequest({"shadow": True})
+    await queues.update(world.runtime, await world.queue(), change, SYSTEM)
+    await world.settle()
+    assert config_checks(world, number) == []
+
+
+async def _hangs(world: World) -> bool:
+    return bool(world.sandbox.world.faults.listed[-1].struck)
 
 
 async def test_a_method_that_the_repository_forbids_is_a_fault(world: World):

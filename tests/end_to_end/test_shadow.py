@@ -173,3 +173,17 @@ async def test_a_queue_that_leaves_its_shadow_lands_what_passed(world: World) ->
     landed = await world.entry(number)
     assert landed.reason is Reason.LANDED
     assert message_of(world, landed.landed_sha).startswith("Merge pull request #")
+
+
+async def test_an_answer_that_waits_when_the_shadow_begins_is_not_written(world: World) -> None:
+    await world.make_queue(required_statuses=("unit",), create_prs_for_testing_branches=False)
+    number = await world.open()
+    for path in ("*/reactions", f"*/issues/{number}/comments"):
+        await world.fault({"method": "POST", "path": path, "times": 24}, "fail_before", status=503)
+    await world.comment("/merge status", on=number)
+    await world.rest(10)
+    change = QueueRequest({"shadow": True})
+    await queues.update(world.runtime, await world.queue(), change, SYSTEM)
+    await world.rest(300)
+    await world.settle()
+    assert world.comment_on(number) == ""

@@ -91,3 +91,15 @@ def test_a_landing_in_shadow_breaks_an_invariant() -> None:
     draft.put_queue(replace(draft.queue, config=queue.config))
     with pytest.raises(InvariantBroken, match="lets nothing land"):
         invariants.check(draft)
+
+
+def test_a_verdict_of_an_earlier_time_in_shadow_ends_nothing() -> None:
+    script = Script(QUEUES[0])
+    for line in ("submit 1", "pass r1", "hold freeze LAND", "configure shadow=no", "+25h"):
+        script.play(line)
+    assert script.stage.queue.entries[1].would_land_at is not None
+    lines = script.play("configure shadow=yes")
+    assert not any("decided_in_shadow" in line for line in lines)
+    assert script.stage.queue.entries[1].would_land_at is None
+    script.play("release freeze")
+    assert script.stage.queue.entries[1].would_land_at == script.stage.now

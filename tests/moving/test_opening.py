@@ -112,6 +112,10 @@ def without_remote(folder: Path) -> None:
     git(folder, "remote", "remove", "origin")
 
 
+def with_own_commits(folder: Path) -> None:
+    git(folder, "commit", "-q", "--allow-empty", "-m", "Not for others yet")
+
+
 @pytest.mark.parametrize(
     ("prepare", "why"),
     [
@@ -120,6 +124,7 @@ def without_remote(folder: Path) -> None:
         (on_no_branch, "the checkout is on no branch, not on main."),
         (branch_is_there, "the branch move-to-headgate exists already. Delete it with `git branch"),
         (branch_is_at_the_remote, "exists already at origin. Delete it with `git push origin"),
+        (with_own_commits, "main has commits that origin has not (1). Push or drop them"),
         (without_remote, "the remote origin cannot be read"),
     ],
 )

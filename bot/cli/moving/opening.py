@@ -63,6 +63,11 @@ def check(folder: Path, target: str) -> None:
     if remote.stdout.strip():
         todo = f"Delete it with `git push {REMOTE} --delete {NEW_BRANCH}`"
         raise _refused(f"the branch {NEW_BRANCH} exists already at {REMOTE}", todo)
+    known = ["--not", f"--remotes={REMOTE}"]
+    ahead = _run(folder, ["git", "rev-list", "--count", "HEAD", *known]).stdout.strip()
+    if ahead not in ("", "0"):
+        todo = f"Push or drop them: the pull request would have them too. {BY_HAND}"
+        raise _refused(f"{target} has commits that {REMOTE} has not ({ahead})", todo)
 
 
 def run(folder: Path, plan: Plan) -> str:

@@ -148,7 +148,8 @@ async def _check(
     report = await _report(runtime, queue, value, replace(checked, faults=faults))
     number = f"config-{queue.id}-{wanted.number}"
     notice = replace(report, sha=wanted.head, external_id=number, first=first)
-    await provider.say(queue.repo, notice)
+    if not (await turn.last_value(runtime, queue.id)).config.shadow:  # a replay may take long
+        await provider.say(queue.repo, notice)
 
 
 async def _checked(

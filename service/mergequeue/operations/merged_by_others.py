@@ -3,8 +3,8 @@
 A submission may have ended before, so pull requests are read again whenever the target moves.
 """
 
-from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from cachetools import LRUCache
 
@@ -49,7 +49,7 @@ async def look(runtime: Runtime, queue: QueueRef, *, is_sweep: bool = False) -> 
     if tips.get(queue.id) == value.tip.sha and not is_sweep:
         return
     known = await runtime.store.read(shadow.submissions, queue.id, LOOKED_AT_MAX)
-    open_ones = list(_without_end(value, known))
+    open_ones = _without_end(value, known, runtime.clock.now())
     numbers = sorted({one.pr for one in open_ones})
     pulls = await runtime.providers[queue.repo.host].pull_requests(queue.repo, numbers)
     seen = [
@@ -64,21 +64,16 @@ async def look(runtime: Runtime, queue: QueueRef, *, is_sweep: bool = False) -> 
     tips[queue.id] = value.tip.sha
 
 
-def _without_end(value: MergeQueue, known: Sequence[Submission]) -> Iterator[Submission]:
-    """Yield the newest ended submission of each head of this time in shadow, without a merge."""
+def _without_end(value: MergeQueue, known: Sequence[Submission], now: datetime) -> list[Submission]:
+    """Return what the report counts that has ended, without a merge, newest first."""
     began = value.shadow_time
-    heads: set[tuple[int, Sha]] = set()
-    for one in known:
-        is_first = (one.pr, one.head) not in heads
-        heads.add((one.pr, one.head))
-        is_of_time = began is not None and one.submitted_at >= began.since
-        has_ended = not one.is_live and not one.is_merge_seen
-        if is_first and is_of_time and has_ended and _may_be_merged(one):
-            yield one
-
-
-def _may_be_merged(one: Submission) -> bool:
-    return one.would_land_at is not None or one.state in (EntryState.FAILED, EntryState.MERGED)
+    counted = [] if began is None else shadow.counted(known, began.since, now)
+    return [
+        one
+        for one in counted
+        if not (one.is_live or one.is_merge_seen)
+        and (one.has_verdict or one.state is EntryState.MERGED)
+    ]
 
 
 async def read_targets(runtime: Runtime, queue: QueueRef) -> None:

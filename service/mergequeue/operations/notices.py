@@ -16,6 +16,7 @@ from service.accounts.store import access
 from service.database import outbox
 from service.database.database import Tx
 from service.database.outbox import Lane
+from service.errors import NotFound
 from service.mergequeue.engine import checked
 from service.mergequeue.engine.model import Entry, LandMode, MergeQueue
 from service.mergequeue.engine.outputs import LandStep, Recorded, Tell
@@ -405,6 +406,15 @@ async def _once(runtime: Runtime, queue: QueueRef, text: PullRequestText, reply:
         return
     provider_id = await runtime.providers[queue.repo.host].say(queue.repo, reply)
     await runtime.store.run(stored.record, key, PostedNotice(provider_id or "dropped", ""))
+
+
+async def is_hushed(runtime: Runtime, queue_id: int | None) -> bool:
+    """Return whether answers for a queue are not sent, because it went into shadow meanwhile."""
+    if queue_id is None:
+        return False
+    with suppress(NotFound):
+        return (await turn.last_value(runtime, queue_id)).config.shadow
+    return False
 
 
 async def say_plain(

@@ -28,8 +28,19 @@ FEW = 20
 """Fewer compared pull requests than this say little."""
 
 MEDIAN, HIGH = 0.5, 0.95
-_NOT_COMPARED = frozenset({Reason.HEAD_CHANGED, Reason.BASE_CHANGED, Reason.CONVERTED_TO_DRAFT})
-"""Ends after which others could not merge what was tested."""
+_NOT_COMPARED = frozenset(
+    {
+        Reason.HEAD_CHANGED,
+        Reason.BASE_CHANGED,
+        Reason.CONVERTED_TO_DRAFT,
+        Reason.MERGED_INTO_OTHER_BRANCH,
+        Reason.MERGED_BY_HAND,
+    }
+)
+"""Ends after which others could not merge what was tested.
+
+Others may have merged another head: that of a submission is merged only if its merge was seen.
+"""
 
 
 class Verdict(StrEnum):
@@ -78,8 +89,9 @@ class ShadowReport:
     """The report of a queue's last time in shadow; `until` None: it is in shadow.
 
     `since` None: it has never been, and there is nothing to count.
-    `to_verdict`, `to_merge` and `saved_p50_s` are of pull requests that passed here and were merged
-    by others; None without any. `rows` are the newest first, at most ROWS_MAX.
+    `merged_undecided`: others merged them before Headgate had decided. `to_verdict`, `to_merge` and
+    `saved_p50_s` are of pull requests that passed here and were merged by others, so they leave
+    those out; None without any. `rows` are the newest first, at most ROWS_MAX.
     """
 
     since: datetime | None
@@ -88,6 +100,7 @@ class ShadowReport:
     passed: int
     failed: int
     merged: int
+    merged_undecided: int
     compared: int
     same: int
     passed_not_merged: int
@@ -121,18 +134,14 @@ async def load_report(runtime: Runtime, queue: QueueRef) -> ShadowReport:
 def _load(session: Tx, runtime: Runtime, queue: QueueRef, time: ShadowTime) -> ShadowReport:
     until = time.until or runtime.clock.now()
     known = shadow.submissions(session, queue.id, SUBMISSIONS_MAX)
-    newest: dict[tuple[int, Sha], Submission] = {}
-    for one in known:
-        if time.since <= one.submitted_at <= until:
-            newest.setdefault((one.pr, one.head), one)
-    compared = [_compared(one) for one in newest.values()]
+    compared = [_compared(one) for one in shadow.counted(known, time.since, until)]
     counts = shadow.run_counts(session, queue.id, time.since, until)
     rows = [_with_failures(session, runtime, queue, one) for one in compared[:ROWS_MAX]]
     return _summed(time, compared, counts, tuple(rows))
 
 
 def _compared(one: Submission) -> Compared:
-    is_merged = one.is_merge_seen or one.reason is Reason.MERGED_BY_HAND
+    is_merged = one.is_merge_seen
     verdict, decided_at = Verdict.UNDECIDED, None
     if one.would_land_at is not None:
         verdict, decided_at = Verdict.PASSED, one.would_land_at
@@ -197,6 +206,9 @@ def _summed(
         passed=sum(one.verdict is Verdict.PASSED for one in compared),
         failed=sum(one.verdict is Verdict.FAILED for one in compared),
         merged=sum(one.is_merged for one in compared),
+        merged_undecided=sum(
+            one.is_merged and one.verdict is Verdict.UNDECIDED for one in compared
+        ),
         compared=len(both),
         same=len(both) - passed_not_merged - failed_but_merged,
         passed_not_merged=passed_not_merged,

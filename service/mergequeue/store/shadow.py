@@ -1,6 +1,6 @@
 """Rows of a queue in shadow: its submissions, and what others merged of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -69,6 +69,11 @@ class Submission(NamedTuple):
     sha: Sha | None
     is_red: bool | None
 
+    @property
+    def has_verdict(self) -> bool:
+        """Return whether it passed or failed here."""
+        return self.would_land_at is not None or self.state is EntryState.FAILED
+
 
 @dataclass(frozen=True, slots=True)
 class SeenMerge:
@@ -93,6 +98,20 @@ def submissions(session: Connection, queue_id: int, at_most: int) -> list[Submis
         Submission(row[0], row[1], row[2], EntryState(row[3]), Reason(row[4]), *row[5:])
         for row in rows
     ]
+
+
+def counted(known: Iterable[Submission], since: datetime, until: datetime) -> list[Submission]:
+    """Return one of each head in a time: the newest with a verdict, else the newest.
+
+    `known`: the newest first, as is the answer.
+    """
+    heads: dict[tuple[int, Sha], Submission] = {}
+    for one in known:
+        if since <= one.submitted_at <= until:
+            other = heads.setdefault((one.pr, one.head), one)
+            if one.has_verdict and not other.has_verdict:
+                heads[one.pr, one.head] = one
+    return list(heads.values())
 
 
 def run_counts(session: Connection, queue_id: int, since: datetime, until: datetime) -> RunCounts:

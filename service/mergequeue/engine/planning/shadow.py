@@ -45,6 +45,9 @@ def _note_time(draft: Draft) -> None:
     is_known = known is not None and known.until is None
     if is_shadow and not is_known:
         draft.put_queue(replace(draft.queue, shadow_time=ShadowTime(draft.now)))
+        for entry in list(draft.entries.values()):
+            if entry.would_land_at is not None:  # the verdict of an earlier time
+                draft.put(replace(entry, would_land_at=None))
     elif known is not None and is_known and not is_shadow:
         history = draft.queue.check_history.without_since(known.since)
         ended = replace(known, until=draft.now)

@@ -30,7 +30,7 @@ class ComparedShown(Answer):
     submitted_at: Time
     """When it entered the queue."""
     verdict: Verdict
-    """What Headgate decided first about this head. `passed`: it would have landed."""
+    """What Headgate decided about this head. `passed`: it would have landed."""
     decided_at: Time | None
     """When Headgate decided; null while it has not."""
     reason: Reason
@@ -68,6 +68,8 @@ class ShadowReportShown(Answer):
     """How many of them failed here."""
     merged: Count
     """How many of them others merged."""
+    merged_undecided: Count
+    """How many of these were merged before Headgate had decided; the times leave them out."""
     compared: Count
     """Those about which both sides have decided so far."""
     same: Count
