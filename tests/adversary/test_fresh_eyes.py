@@ -73,9 +73,11 @@ def _landing(stage: Stage) -> Land:
 def test_a_head_that_turns_red_gets_no_permit(direct: Stage, outcome: CheckOutcome) -> None:
     """Hurts everybody on the target: a head lands although its check failed meanwhile."""
     action = _landing(direct)
-    assert permits.against(direct.queue, action, direct.now) is None
+    assert permits.against(direct.queue, action, direct.now, ()) is None
     direct.tell(inputs.FactsChanged(_own_facts(direct, outcome)))
-    assert permits.against(direct.queue, action, direct.now) == "A required status has not passed."
+    assert (
+        permits.against(direct.queue, action, direct.now, ()) == "A required status has not passed."
+    )
 
 
 @pytest.mark.parametrize("outcome", [CheckOutcome.FAILED, CheckOutcome.RUNNING])

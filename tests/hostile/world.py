@@ -488,7 +488,7 @@ class World(Stage):
             if self.chance.random() < 0.3:
                 self.turn(MEANWHILE)
             self._last_look(action)
-            if permits.against(self.queue, action, self.now) is not None:
+            if permits.against(self.queue, action, self.now, self.queue.config.rules) is not None:
                 stop = inputs.LandingStopCode.STALE
                 self.tell(inputs.LandingStopped(run, action.steps[0].position, stop, "stale"))
                 continue

@@ -16,6 +16,7 @@ from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.model import Hold, KeptMove, LandMode, MergeQueue, Tip
 from service.mergequeue.engine.outputs import Land, Step
 from service.mergequeue.engine.reasons import HoldReason, Reason
+from service.mergequeue.engine.rules import EntryRule
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from service.mergequeue.landing_records import LandingState
 from service.mergequeue.operations import landing, permits
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.each_database
 
 Change = Callable[[MergeQueue], MergeQueue]
 NUMBER = 1
+FREEZE = (EntryRule("freeze", wait_for="the release"),)
 
 
 @pytest.fixture(scope="module", name="decided")
@@ -120,6 +122,10 @@ AGAINST: dict[str, tuple[Change, str]] = {
         lambda queue: replace(queue, config=replace(queue.config, shadow=True)),
         "The queue is in shadow: it lands nothing.",
     ),
+    "the rules have changed since it was judged": (
+        lambda queue: replace(queue, config=replace(queue.config, rules=FREEZE)),
+        "The rules of the queue have changed.",
+    ),
     "the queue is paused": (queue_with(state=QueueState.PAUSED), "The queue is paused."),
     "the queue holds landings": (hold(HoldScope.LAND), ON_HOLD),
     "the queue holds everything": (hold(HoldScope.BOTH), ON_HOLD),
@@ -156,13 +162,13 @@ NOT_AGAINST: dict[str, Change] = {
 def test_a_landing_is_not_permitted_if(decided: tuple[MergeQueue, Land], name: str) -> None:
     queue, action = decided
     change, sentence = AGAINST[name]
-    assert permits.against(change(queue), action, START) == sentence
+    assert permits.against(change(queue), action, START, ()) == sentence
 
 
 @pytest.mark.parametrize("name", NOT_AGAINST)
 def test_a_landing_is_permitted_though(decided: tuple[MergeQueue, Land], name: str) -> None:
     queue, action = decided
-    assert permits.against(NOT_AGAINST[name](queue), action, START) is None
+    assert permits.against(NOT_AGAINST[name](queue), action, START, ()) is None
 
 
 @pytest.fixture
@@ -202,7 +208,7 @@ async def test_what_another_process_wrote_meanwhile_keeps_a_landing_from_its_per
 
 def test_a_permit_is_judged_by_the_time_it_is_given(decided: tuple[MergeQueue, Land]) -> None:
     queue, action = decided
-    assert permits.against(queue, action, START + timedelta(days=1)) is None
+    assert permits.against(queue, action, START + timedelta(days=1), ()) is None
 
 
 def test_the_atomic_update_lands_no_member_of_a_stack(decided: tuple[MergeQueue, Land]) -> None:
@@ -210,5 +216,5 @@ def test_the_atomic_update_lands_no_member_of_a_stack(decided: tuple[MergeQueue,
     facts = replace(queue.entries[NUMBER].facts, in_stack=True)
     joined = entry(facts=facts)(queue)
     atomic = replace(action, mode=LandMode.CAS)
-    assert permits.against(joined, atomic, START) == "Pull request 1 has joined a stack."
-    assert permits.against(joined, replace(action, mode=LandMode.CALL), START) is None
+    assert permits.against(joined, atomic, START, ()) == "Pull request 1 has joined a stack."
+    assert permits.against(joined, replace(action, mode=LandMode.CALL), START, ()) is None

@@ -6,7 +6,7 @@ for the beginning and the second one for the end; one that is skipped is the tim
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -182,14 +182,21 @@ def _repeat_faults(period: Period) -> Iterator[str]:
         yield "needs an UNTIL in local time, such as 20261231 or 20261231T180000"
     elif other := sorted(parts.keys() & _BY_DAYS - _SELECTED_BY.get(parts["FREQ"], _BY_DAYS)):
         yield f"cannot have `{other[0]}` with FREQ={parts['FREQ']}; use MONTHLY or YEARLY"
-    elif zero := next((name for name in sorted(parts) if _ZERO.search(parts[name])), None):
-        yield f"cannot have 0 in `{zero}`"
-    elif parts["FREQ"] in _SELECTED_BY and re.search(r"\d", parts.get("BYDAY", "")):
-        yield f"cannot have a number in `BYDAY` with FREQ={parts['FREQ']}; use MONTHLY or YEARLY"
+    elif fault := _number_fault(parts):
+        yield fault
     elif parts["FREQ"] == "DAILY" and {"BYDAY", "INTERVAL"} <= parts.keys():
         yield "cannot have `BYDAY` and `INTERVAL` with FREQ=DAILY; use WEEKLY"
     else:
         yield from _unreadable(period)
+
+
+def _number_fault(parts: Mapping[str, str]) -> str | None:
+    for name in sorted(parts):
+        if _ZERO.search(parts[name]):
+            return f"cannot have 0 in `{name}`"
+    if parts["FREQ"] in _SELECTED_BY and re.search(r"\d", parts.get("BYDAY", "")):
+        return f"cannot have a number in `BYDAY` with FREQ={parts['FREQ']}; use MONTHLY or YEARLY"
+    return None
 
 
 def _unreadable(period: Period) -> Iterator[str]:

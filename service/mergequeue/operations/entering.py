@@ -29,6 +29,9 @@ from service.vocabulary import Actor, ActorKind, Channel, QueueRef, Sha
 LOOKED_AT_MAX = 500
 """Pull requests that one sweep of a queue reads, the last changed ones."""
 
+READ_AT_ONCE = 20
+"""Those that a sweep reads before it lets them in: what was read must not grow old meanwhile."""
+
 LOOK_AGAIN = timedelta(minutes=10)
 """The time until one without any change is read again: its checks and rules may differ."""
 
@@ -116,7 +119,8 @@ async def _swept(runtime: Runtime, queue: QueueRef) -> None:
         known = ((one, looks.get(one.number)) for one in outside)
         due = [one for one, look in known if look is None or look.is_due(one, now)]
         due.sort(key=_changed_at, reverse=True)
-        await _look_at(runtime, queue, due[:LOOKED_AT_MAX])
+        for start in range(0, len(due[:LOOKED_AT_MAX]), READ_AT_ONCE):
+            await _look_at(runtime, queue, due[start : start + READ_AT_ONCE])
     except ProviderError as trouble:
         # GitHub did not answer; the next sweep asks again.
         log.warning("entering_postponed", queue=queue.id, why=trouble.message)

@@ -29,6 +29,7 @@ from service.mergequeue.engine.inputs import (
 from service.mergequeue.engine.model import Entry, LandMode, MergeQueue, Tip
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.engine.rules import EntryRule
 from service.mergequeue.engine.states import RunKind
 from service.mergequeue.landing_records import LandingRecord, LandingState
 from service.mergequeue.operations import (
@@ -155,7 +156,7 @@ async def _permit_and_send(runtime: Runtime, attempt: Attempt) -> Merged | LandS
     fresh = await _refresh(runtime, attempt)
     if fresh.tip != attempt.action.expected_tip.sha:
         return LandStop(LandStopCode.STALE, "The target branch has moved.")
-    refusal = await runtime.store.run_kind("permit", _permit, runtime, attempt)
+    refusal = await runtime.store.run_kind("permit", _permit, runtime, attempt, fresh.rules)
     if refusal is not None:
         return LandStop(LandStopCode.STALE, refusal)
     runtime.crash_points.reach("landing.after_permit")
@@ -184,12 +185,14 @@ def _short(answer: Merged | LandStop) -> str:
 class Fresh:
     """The result of a refresh: the target's tip, and whether the rules require our own check.
 
-    `texts` are what the queue's templates make of the first pull request of the landing.
+    `texts` are what the queue's templates make of the first pull request of the landing. By `rules`
+    of the queue the pull requests were judged.
     """
 
     tip: Sha | None
     own_required: bool
     texts: CommitTexts
+    rules: tuple[EntryRule, ...]
 
 
 async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
@@ -220,7 +223,7 @@ async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
         tip = newest.sha if newest is not None else None
     await turn.take(runtime, queue.id, inputs)
     texts = await _texts_of(runtime, attempt, value.config, read[0][1])
-    return Fresh(tip, resolved.own_required, texts)
+    return Fresh(tip, resolved.own_required, texts, value.config.rules)
 
 
 async def _texts_of(
@@ -255,11 +258,13 @@ async def _facts_of(
     return FactsChanged(await facts.facts_of(runtime, queue, config, pull)), pull
 
 
-def _permit(session: Tx, runtime: Runtime, attempt: Attempt) -> str | None:
+def _permit(
+    session: Tx, runtime: Runtime, attempt: Attempt, rules: tuple[EntryRule, ...]
+) -> str | None:
     """Open the permit or return the reason against it; reads and writes in one transaction."""
     queue_id = attempt.queue.id
     _, value = turn.newest(session, runtime, queue_id, lock=True)
-    against = permits.against(value, attempt.action, runtime.clock.now())
+    against = permits.against(value, attempt.action, runtime.clock.now(), rules)
     if against is not None:
         return against
     mine = {record.id for record in attempt.records}

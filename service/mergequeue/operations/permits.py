@@ -11,6 +11,7 @@ from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import LandMode, MergeQueue
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.planning import landing
+from service.mergequeue.engine.rules import EntryRule
 from service.mergequeue.engine.state import holds, waiting
 from service.mergequeue.engine.states import LANDS, EntryState, RunStatus
 from service.mergequeue.landing_records import LandingRecord
@@ -93,8 +94,13 @@ def _sent_until(attempt: Attempt) -> datetime | None:
     return max(permits, default=None)
 
 
-def against(value: MergeQueue, action: Land, now: datetime) -> str | None:
-    """Return the reason against landing now, None if it may land."""
+def against(
+    value: MergeQueue, action: Land, now: datetime, rules: tuple[EntryRule, ...]
+) -> str | None:
+    """Return the reason against landing now, None if it may land.
+
+    By `rules` its pull requests were judged when they were read for this landing.
+    """
     if value.landing is None or value.landing.number != action.number:
         return "The queue does not ask for this landing any more."
     if value.config.shadow:
@@ -105,6 +111,8 @@ def against(value: MergeQueue, action: Land, now: datetime) -> str | None:
         return "The queue is on hold."
     if value.tip != action.expected_tip or value.kept_move is not None:
         return "The target branch has moved."
+    if value.config.rules != rules:
+        return "The rules of the queue have changed."
     return _against_run(value, action, now) or _against_entries(value, action, now)
 
 
