@@ -180,14 +180,20 @@ def _repeat_faults(period: Period) -> Iterator[str]:
         yield "needs an INTERVAL from 1 to 999"
     elif not _UNTIL.fullmatch(parts.get("UNTIL", "20000101")):
         yield "needs an UNTIL in local time, such as 20261231 or 20261231T180000"
-    elif other := sorted(parts.keys() & _BY_DAYS - _SELECTED_BY.get(parts["FREQ"], _BY_DAYS)):
+    elif fault := next(_fault_of_days(parts), None):
+        yield fault
+    else:
+        yield from _unreadable(period)
+
+
+def _fault_of_days(parts: Mapping[str, str]) -> Iterator[str]:
+    """Yield what is wrong with the days on which a recurrence with a sound FREQ begins."""
+    if other := sorted(parts.keys() & _BY_DAYS - _SELECTED_BY.get(parts["FREQ"], _BY_DAYS)):
         yield f"cannot have `{other[0]}` with FREQ={parts['FREQ']}; use MONTHLY or YEARLY"
     elif fault := _number_fault(parts):
         yield fault
-    elif parts["FREQ"] == "DAILY" and {"BYDAY", "INTERVAL"} <= parts.keys():
+    if parts["FREQ"] == "DAILY" and {"BYDAY", "INTERVAL"} <= parts.keys():
         yield "cannot have `BYDAY` and `INTERVAL` with FREQ=DAILY; use WEEKLY"
-    else:
-        yield from _unreadable(period)
 
 
 def _number_fault(parts: Mapping[str, str]) -> str | None:

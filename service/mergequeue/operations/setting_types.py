@@ -116,7 +116,7 @@ class PeriodGiven(_PartOfRule):
     ] = ""
     """When it begins again: an RRULE of RFC 5545, at most daily. Empty: never."""
     except_on: Annotated[
-        list[Annotated[str, Field(max_length=10)]],
+        list[Annotated[str, Field(max_length=10, json_schema_extra={"format": "date"})]],
         Field(max_length=periods.EXCEPTIONS_MAX, examples=[["2026-12-25"]]),
     ] = Field(default_factory=list)
     """Local days on which it does not begin."""

@@ -38,8 +38,9 @@ def facts_changed(draft: Draft, one: FactsChanged) -> None:
     facts = one.facts
     if facts.depends_on:
         # A read may show one as open for a moment after it has landed.
-        for number in {step.pr for step in draft.queue.landed} & set(facts.depends_on):
-            facts = facts.without_dependency(number)
+        landed = {step.pr for step in draft.queue.landed}
+        for number in facts.depends_on:
+            facts = facts.without_dependency(number) if number in landed else facts
     entry = draft.entries.get(facts.pr)
     if entry is None or entry.facts == facts:
         return
