@@ -28,6 +28,8 @@ def _faults(rule: EntryRule) -> Iterator[tuple[str, str]]:
     if rule.priority is not None and not 0 <= rule.priority <= PRIORITY_MAX:
         yield "priority", f"is not from 0 to {PRIORITY_MAX}"
     yield from _line_faults("waitFor", rule.wait_for, WAIT_CHARS_MAX)
+    if rule.wait_for and not rule.wait_for.strip():
+        yield "waitFor", "is blank"
 
 
 def does_nothing(rule: EntryRule) -> bool:

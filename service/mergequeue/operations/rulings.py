@@ -13,6 +13,7 @@ from service.mergequeue.engine.rules import Seen
 from service.mergequeue.entry_rules import judging
 from service.mergequeue.operations import descriptions
 from service.mergequeue.operations.descriptions import Lines
+from service.provider.errors import Gone, Refused
 from service.provider.values import PullRequest
 from service.runtime import Runtime
 from service.vocabulary import Blocker, BlockerCode, PullRequestState, RepoRef
@@ -74,7 +75,10 @@ async def _paths(
     """Return the changed paths if a rule asks for them; None if they are not known."""
     if not judging.reads_paths(config.rules):
         return None
-    changed = await runtime.providers[repo.host].changed_files(repo, pull.number)
+    try:
+        changed = await runtime.providers[repo.host].changed_files(repo, pull.number)
+    except (Gone, Refused):
+        return None  # of this one alone: the others of the sweep go on
     is_of_head = changed.head in (None, pull.head_sha)
     return changed.paths if changed.complete and is_of_head else None
 

@@ -75,6 +75,10 @@ def test_a_rule_without_an_effect_is_told_from_others():
     assert not checking.does_nothing(rule(wait_for="two approvals"))
 
 
+def test_nobody_waits_for_blanks():
+    assert checking.faults(rule(wait_for="  ")) == [("waitFor", "is blank")]
+
+
 def test_a_long_name_is_a_fault():
     assert checking.faults(rule("x" * 101, enter=True)) == [
         ("name", "is longer than 100 characters")
