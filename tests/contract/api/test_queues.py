@@ -360,7 +360,7 @@ async def test_switching_modes_is_not_set_by_hand(client, queue):
         ("batchingRules", [{"targetPattern": "//a*b"}], "/batchingRules/0/targetPattern"),
         ("batchingRules", ["//a"], "/batchingRules/0"),
         ("rules", [{"name": "a", "when": "1 +", "enter": True}], "/rules/0/when"),
-        ("rules", [{"name": "a"}], "/rules/0/name"),
+        ("rules", [{"name": "a", "waitFor": " "}], "/rules/0/waitFor"),
         ("rules", [{"name": "a", "enter": True}] * 2, "/rules/1/name"),
         ("rules", [{"name": "a", "priority": "soon"}], "/rules/0/priority"),
         (
