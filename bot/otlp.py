@@ -76,7 +76,7 @@ class _Exporter(OTLPSpanExporter):
 
 
 class Sender:
-    """Sends the spans that it is told to the collector at `url`; implements `tracing.Recorder`."""
+    """Sends spans to the collector at `url`; implements `tracing.Recorder`."""
 
     def __init__(self, url: str, instance: str, proxy: str | None) -> None:
         session = requests.Session()

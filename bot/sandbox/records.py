@@ -131,7 +131,7 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class AutoMerge:
-    """A wish that GitHub merges a pull request once it can be merged."""
+    """A request that GitHub merges a pull request once it can be merged."""
 
     by: Account
     at: datetime

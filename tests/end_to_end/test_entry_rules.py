@@ -1,6 +1,7 @@
 """Rules of entry, from what people do on GitHub to what is merged, and when."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.rules import EntryRule, Period
 from service.mergequeue.engine.states import EntryState, QueueState
-from service.mergequeue.operations import entering, queues, reconcile
+from service.mergequeue.operations import entering, facts, queues, reconcile
 from service.mergequeue.operations.queues import QueueRequest
 from service.vocabulary import SYSTEM, Channel, Sha
 from tests.harness.world import CI, World, WorldOptions
@@ -137,6 +138,24 @@ async def test_a_head_enters_once_however_many_look_at_once(world: World):
     assert await is_queued(world, number)
     value = await world.value()
     assert value.next_entry == 2
+
+
+async def test_a_rule_that_has_changed_under_its_name_lets_nothing_in(world: World):
+    await world.make_queue(rules=(AUTO,), state=QueueState.PAUSED)
+    await world.fault({"event": "pull_request"}, "drop")
+    number = await world.open()
+    await world.act("auto_merge", number=number)
+    await world.settle()
+    queue, runtime = await world.queue(), world.runtime
+    pull = await runtime.providers[queue.repo.host].pull_request(queue.repo, number)
+    config = (await world.value()).config
+    read = await facts.facts_of(runtime, queue, config, pull)
+    await change_rules(world, replace(AUTO, when="auto_merge && !draft"))
+    await entering.enter_judged(runtime, queue, pull, read, config.rules)
+    assert not await is_queued(world, number)
+    now_in_force = (await world.value()).config.rules
+    await entering.enter_judged(runtime, queue, pull, read, now_in_force)
+    assert await is_queued(world, number)
 
 
 @pytest.mark.parametrize("world_options", [60], indirect=True)

@@ -36,7 +36,7 @@ def commands(changes: Iterable[Change], target: str) -> list[list[str]]:
 
 
 def check(folder: Path, target: str) -> None:
-    """Raise Failed for whatever would stop the commands; nothing was changed then."""
+    """Raise Failed for what would stop the commands, before anything is changed."""
     if shutil.which("gh") is None:
         raise _refused(
             "`gh` is not installed", f"Install it from https://cli.github.com. {BY_HAND}"

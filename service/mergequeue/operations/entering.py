@@ -41,8 +41,8 @@ LOOK_AGAIN_WANTED = timedelta(seconds=50)
 log = structlog.get_logger()
 
 
-class _SubmittedBefore(Exception):
-    """This head has been in the queue; raised inside the turn, which undoes it."""
+class _Overtaken(Exception):
+    """This head has been in the queue, or the rules are others; raised inside the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ async def _look_at(runtime: Runtime, queue: QueueRef, listed: Sequence[ListedPul
         looks[one.number] = _Look(one, now, found is not None and bool(found.ruled.enter_rule))
     for pull in pulls:
         if known[pull.number].ruled.enter_rule:
-            await _enter(runtime, queue, pull, known[pull.number])
+            await enter_judged(runtime, queue, pull, known[pull.number], config.rules)
 
 
 def _is_meant(pull: PullRequest) -> bool:
@@ -157,8 +157,17 @@ def _is_meant(pull: PullRequest) -> bool:
     return pull.is_fork or not naming.is_of_test(pull.head_branch)
 
 
-async def _enter(runtime: Runtime, queue: QueueRef, pull: PullRequest, known: Facts) -> None:
-    """Submit it for its rule, unless the queue refuses it as it is now."""
+async def enter_judged(
+    runtime: Runtime,
+    queue: QueueRef,
+    pull: PullRequest,
+    known: Facts,
+    rules: tuple[EntryRule, ...],
+) -> None:
+    """Submit it for its rule, unless the queue refuses it as it is now.
+
+    By `rules` it was judged: others may say something else of it under the same name.
+    """
     rule = known.ruled.enter_rule
     actor = Actor(ActorKind.SYSTEM, rule, channel=Channel.RULE)
     value, now = await turn.value(runtime, queue.id), runtime.clock.now()
@@ -169,12 +178,14 @@ async def _enter(runtime: Runtime, queue: QueueRef, pull: PullRequest, known: Fa
     def check(session: Tx) -> None:
         # Two instances, or a person, may have submitted it since it was read.
         if submissions.has_ended(session, queue.id, pull.number, pull.head_sha):
-            raise _SubmittedBefore
+            raise _Overtaken
+        if turn.newest(session, runtime, queue.id)[1].config.rules != rules:
+            raise _Overtaken
         audit.append(session, row)
 
     by, options = Requester(actor, check), SubmitOptions(rule=rule)
     try:
         await pull_requests.submit_fetched(runtime, queue, [pull], options, by)
-    except _SubmittedBefore:
+    except _Overtaken:
         return
     log.info("entered_by_rule", queue=queue.id, pr=pull.number, rule=rule)
