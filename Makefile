@@ -9,8 +9,9 @@ INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check
 # Only files whose hash is on the list, which is whole: nothing is resolved, and nothing is built
 # here, which would fetch what is on no list.
 LOCKED := --no-deps --require-hashes --only-binary :all:
-ROWS := audit wording hostile simulation exhaustive linearizability wishes faults flaky end_to_end operations contract dashboard adversary provider browser sandbox cli store api
+ROWS := audit age wording hostile simulation whole_service exhaustive linearizability wishes faults flaky end_to_end operations contract dashboard adversary provider browser sandbox recorded cli store api bench
 SEEDS := 200000
+FACES := $(shell date +%F)
 
 # Each process of a test run would rewrite the assertions of every plugin again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -61,7 +62,7 @@ bench: $(STAMP) ## measure; ONLY=name picks one, SCALE=n makes the input larger
 	ONLY='$(ONLY)' SCALE='$(SCALE)' $(BIN)/python -m tests.bench
 
 soak: $(STAMP) ## run long, on each database; ROWS=folder of tests (simulation, faults …) or audit, SEEDS=n
-	HEADGATE_SIM_SEEDS='$(SEEDS)' HEADGATE_HOSTILE_SEEDS=100000 HEADGATE_EXHAUSTIVE=long HEADGATE_WISHES=2000 \
+	HEADGATE_FACE_SEED='$(FACES)' HEADGATE_SIM_SEEDS='$(SEEDS)' HEADGATE_HOSTILE_SEEDS=100000 HEADGATE_WHOLE_SEEDS=100000 HEADGATE_EXHAUSTIVE=long HEADGATE_WISHES=2000 \
 	  HEADGATE_NOISE_TESTS=2000000 HEADGATE_FAULTS=long HEADGATE_MUTANTS=1 HEADGATE_SOAK=1 \
 	  $(BIN)/python -m pytest -n auto -q --timeout 0 $(addprefix tests/,$(filter-out audit,$(ROWS)))
 	$(if $(filter audit,$(ROWS)),@$(MAKE) --no-print-directory audit)
@@ -70,8 +71,8 @@ fmt: $(STAMP) ## format, and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(STAMP) ## write the pages that come from code: endpoints, settings, state charts, facts, reasons, log events, board, alerts
-	$(BIN)/python -m pytest -n 0 -q tests/docs/test_api_page.py tests/docs/test_settings.py tests/docs/test_state_charts.py tests/docs/test_provenance_page.py tests/docs/test_reasons_page.py tests/docs/test_log_events.py tests/deploy/test_monitoring.py --update-golden
+docs: $(STAMP) ## write the pages that come from code: endpoints, settings, state charts, facts, reasons, log events, faults, board, alerts, the stand-in
+	$(BIN)/python -m pytest -n 0 -q tests/docs/test_api_page.py tests/docs/test_settings.py tests/docs/test_state_charts.py tests/docs/test_provenance_page.py tests/docs/test_reasons_page.py tests/docs/test_log_events.py tests/docs/test_fault_table.py tests/deploy/test_monitoring.py tests/recorded/test_stand_in.py --update-golden
 
 site: $(STAMP) ## build the documentation as a site with search, in .cache/site; a broken link fails
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html -c docs -d .cache/site-pages . .cache/site

@@ -9,7 +9,7 @@ import difflib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from markdown_it import MarkdownIt
@@ -36,6 +36,8 @@ PREFIX = "/merge"
 BODY_CHARS_MAX = 65_536  # GitHub's own limit of a comment
 LINE_CHARS_MAX = 300
 REASON_CHARS_MAX = 200
+UNDOES_MAX = 20
+COMMIT_CHARS_MIN = 10
 SUGGESTION_CUTOFF = 0.6  # docs/design/comments.md 4
 
 PLAIN: dict[str, type[AskCancel | AskRetry | AskStatus | AskResume | AskHelp]] = {
@@ -58,9 +60,21 @@ OF_WHOLE_QUEUE = ("pause", "drain", "resume")
 PRIORITIES = {"urgent": 0, "high": 10, "medium": 100, "low": 200, "lowest": 255}
 PRIORITY_MAX = 255
 HEX = re.compile(r"[0-9a-fA-F]{7,40}")
+LANDING = re.compile(r"#?[1-9][0-9]{0,8}|[0-9a-fA-F]{10,40}")
 # What stands behind each option in a suggestion when nobody gave a value.
-OPTIONS = {"--priority": "high", "--no-batch": "", "--batch": "", "--sha": "a1b2c3d"}
-FLAGS = {"--no-batch": True, "--batch": False}
+OPTIONS = {
+    "--priority": "high",
+    "--no-batch": "",
+    "--batch": "",
+    "--sha": "a1b2c3d",
+    "--undoes": "#7",
+    "--again": "",
+}
+FLAGS: Mapping[str, Callable[[AskSubmit], AskSubmit]] = {
+    "--no-batch": lambda ask: replace(ask, no_batch=True),
+    "--batch": lambda ask: replace(ask, no_batch=False),
+    "--again": lambda ask: replace(ask, again=True),
+}
 SHORT = {"-p": "--priority"}
 HELP = ("--help", "-h")
 
@@ -219,10 +233,8 @@ def _with_reason(word: str, reason: str) -> Ask:
 
 
 def _submit(words: list[str]) -> Ask:
-    """Parse the options, in any order; the last of repeated ones counts."""
-    priority: int | None = None
-    no_batch: bool | None = None
-    sha: str | None = None
+    """Parse the options, in any order; the last of repeated ones counts, and all of `--undoes`."""
+    asked = AskSubmit()
     left = list(words)
     while left:
         given = left.pop(0)
@@ -235,19 +247,39 @@ def _submit(words: list[str]) -> Ask:
         if option not in OPTIONS:
             return _unknown_option(name, value or _next_value(left))
         if option in FLAGS:
-            no_batch = FLAGS[option]
+            asked = FLAGS[option](asked)
             continue
         if not equals:
             value = left.pop(0) if left else ""
-        if option == "--priority":
-            priority = priority_of(value)
-            if priority is None:
-                return AskUnclear(Unclear.BAD_PRIORITY, value)
-        elif HEX.fullmatch(value):
-            sha = value.lower()
-        else:
-            return AskUnclear(Unclear.BAD_SHA, value)
-    return AskSubmit(priority, no_batch, sha)
+        with_value = _with_value(asked, option, value)
+        if isinstance(with_value, AskUnclear):
+            return with_value
+        asked = with_value
+    return asked
+
+
+def _with_value(asked: AskSubmit, option: str, value: str) -> AskSubmit | AskUnclear:
+    """Return what is asked for with one more option that has a value."""
+    if option == "--priority":
+        priority = priority_of(value)
+        if priority is None:
+            return AskUnclear(Unclear.BAD_PRIORITY, value)
+        return replace(asked, priority=priority)
+    if option == "--undoes":
+        if not LANDING.fullmatch(value):
+            return AskUnclear(Unclear.BAD_LANDING, value)
+        undoes = dict.fromkeys((*asked.undoes, _landing_of(value)))
+        return replace(asked, undoes=tuple(undoes)[:UNDOES_MAX])
+    if not HEX.fullmatch(value):
+        return AskUnclear(Unclear.BAD_SHA, value)
+    return replace(asked, sha=value.lower())
+
+
+def _landing_of(word: str) -> str:
+    """Return how a landing is named that a command names: `#7`, or the beginning of a commit."""
+    number = word.removeprefix("#")
+    is_number = number.isdecimal() and len(number) < COMMIT_CHARS_MIN
+    return f"#{number}" if is_number else word.lower()
 
 
 def priority_of(text: str) -> int | None:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import orjson
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -103,8 +104,12 @@ def _written(envelope: Envelope) -> str:
     return json.dumps(envelope.to_dict(), separators=(",", ":"), sort_keys=True)
 
 
+@lru_cache(maxsize=1)
 def _read(text: str) -> Envelope:
-    """Return an envelope with one signature. Raises Refuted unless it is as we write it."""
+    """Return an envelope with one signature. Raises Refuted unless it is as we write it.
+
+    Its key, signature and payload are asked for one after the other.
+    """
     try:
         read = orjson.loads(text)
         if set(read) != _ENVELOPE or [set(each) for each in read["signatures"]] != [_SIGNATURE]:

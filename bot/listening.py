@@ -140,9 +140,15 @@ def _refused_address(failed: OSError, settings: Settings) -> str:
 def runner_for_operators(runtime: Runtime, readiness: Readiness) -> web.AppRunner:
     """Return the admin listener: metrics and health, without login and without tenants' data."""
 
-    async def metrics(_: web.Request) -> web.Response:
+    async def measure() -> None:
         await watch.measure_backlog(runtime)
         await presence.measure(runtime)
+
+    levels = health.SharedWork(measure)
+
+    async def metrics(_: web.Request) -> web.Response:
+        await levels.wait()
+        presence.measure_troubles(runtime)
         headers = {"Content-Type": exposition.CONTENT_TYPE, "Cache-Control": "no-store"}
         return web.Response(body=runtime.telemetry.text(), headers=headers)
 

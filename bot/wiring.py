@@ -43,7 +43,6 @@ from bot.setup.sessions import Sessions, store_address
 from bot.uploader import proxies
 from bot.uploader.proxies import Proxies, WrongProxy
 from service.accounts.api.admission import Admission
-from service.accounts.installations import TroubledHosts
 from service.clock import Clock, Ids, RandomIds, SystemClock
 from service.crash_points import CrashPoints, NoCrashes
 from service.dashboard import app as dashboard
@@ -152,7 +151,7 @@ async def open_runtime(
             partial(_opened_store, stack, settings, world, how), address, world.clock
         )
         meter = ProcessMeter(VERSION, platform.python_version())
-        provider = GitHubProvider(options, world.clock, meter, parsers := Parsers())
+        provider = GitHubProvider(options, world.clock, meter, parsers := Parsers(), store.troubles)
         stack.push_async_callback(provider.close)
         translators = {options.host: provider.signals_of}
         sender = _opened_sender(stack, settings, world.proxies)
@@ -204,7 +203,7 @@ async def running(
     own = address or Address(settings)
     async with open_runtime(settings, world, own, migrate=migrate) as runtime:
         readiness = Readiness(
-            lambda: runtime.memory.of(TroubledHosts).errors,
+            runtime.troubles,
             lambda: runtime.memory.of(SeenQueues).stalled,
             partial(presence.prove_writable, runtime),
         )

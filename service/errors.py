@@ -6,6 +6,7 @@ values, not errors. What the provider does wrong: `service/provider/errors.py`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,18 @@ class Conflict(ServiceError):
     """The present state stands against the request."""
 
     code = "conflict"
+
+
+class OverBudget(ServiceError):
+    """The caller has used up what it may; `until` is when it may again, None: it is not known."""
+
+    code = "over_budget"
+
+    def __init__(
+        self, detail: str, *, until: datetime | None, members: Mapping[str, object] | None = None
+    ) -> None:
+        super().__init__(detail, members=members)
+        self.until = until
 
 
 class Overloaded(ServiceError):

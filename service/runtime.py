@@ -25,6 +25,7 @@ from service.provider.port import Provider
 from service.provider.signals import Delivery, Signal
 from service.telemetry import SILENT, Meter
 from service.tracing import OFF, Traces
+from service.troubles import Troubles
 from service.vocabulary import Actor, Network
 
 
@@ -297,6 +298,11 @@ class Runtime:
     parsers: Parsers = field(default_factory=Parsers)
     replays: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     unproved: BodyBudget = field(default_factory=BodyBudget)
+
+    @property
+    def troubles(self) -> Troubles:
+        """Return what keeps this process from working."""
+        return self.store.troubles
 
     def provider_of(self, host: str) -> Provider:
         """Return the provider of a host. Raises ProviderError if there is none."""

@@ -16,7 +16,12 @@ _limit_s: ContextVar[float] = ContextVar("database_limit_s", default=WORK_S)
 
 def answer_soon() -> None:
     """Use the short limit from here on, in this task and those that it starts."""
-    _limit_s.set(ANSWER_S)
+    answer_within(ANSWER_S)
+
+
+def answer_within(seconds: float) -> None:
+    """Use a limit of one's own from here on."""
+    _limit_s.set(seconds)
 
 
 def limit_s() -> float:

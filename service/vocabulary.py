@@ -246,6 +246,32 @@ class MergeMethod(StrEnum):
     REBASE = "REBASE"
 
 
+class Resolution(StrEnum):
+    """The rules that resolve a conflict (docs/design/conflicts.md 5).
+
+    UNION: the lines that both sides added. CHANGELOG: the same, each under its own headings.
+    """
+
+    UNION = "UNION"
+    CHANGELOG = "CHANGELOG"
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictRule:
+    """The rule for conflicts in files that one of these globs fits."""
+
+    paths: tuple[str, ...]
+    rule: Resolution
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The files in which a merge had a conflict that a rule resolved."""
+
+    rule: Resolution
+    paths: tuple[str, ...]
+
+
 class PullRequestState(StrEnum):
     """A pull request as the provider has it."""
 

@@ -28,6 +28,18 @@ Host = Annotated[
     str | None,
     typer.Option("--host", help="Host of the organization. Default: HEADGATE_GITHUB_HOST."),
 ]
+OpenEntries = Annotated[
+    int,
+    typer.Option(
+        "--open-entries", min=0, max=5000, help="Most PRs in all queues at a time; 0: no limit."
+    ),
+]
+CiMinutes = Annotated[
+    int,
+    typer.Option(
+        "--ci-minutes", min=0, max=1_000_000, help="Most CI minutes a day (UTC); 0: no limit."
+    ),
+]
 TokenId = Annotated[str, typer.Argument(help="The ten characters after hgt_.")]
 
 
@@ -40,6 +52,8 @@ def create(
         list[str] | None, typer.Option("--repo", help="Only for OWNER/NAME; repeatable.")
     ] = None,
     expires: Annotated[str, typer.Option("--expires", help="Days, 1 to 366, or never.")] = "90",
+    open_entries: OpenEntries = 0,
+    ci_minutes: CiMinutes = 0,
     host: Host = None,
     database_url: options.DatabaseUrl = None,
     data_dir: options.DataDir = None,
@@ -58,7 +72,7 @@ def create(
 
     def request(at: str) -> tokens.TokenRequest:
         limited = tuple(RepoRef(at, ref.owner, ref.name) for ref in named) or None
-        return tokens.TokenRequest(at, org, name, role, limited, days)
+        return tokens.TokenRequest(at, org, name, role, limited, days, open_entries, ci_minutes)
 
     async def act(runtime: Runtime, main: str) -> tuple[bool, IssuedToken]:
         wanted = request(host or main)
@@ -104,13 +118,14 @@ def list_all(
         output.print_json({"tokens": [record_of(view) for view in views]})
         return
     output.print_table(
-        ("Id", "Name", "Role", "Repositories", "Created", "Ends", "Last used"),
+        ("Id", "Name", "Role", "Repositories", "Limits", "Created", "Ends", "Last used"),
         [
             (
                 view.id,
                 view.name,
                 view.role.value,
                 "all" if (slugs := _slugs_of(view)) is None else ", ".join(slugs),
+                _limits_of(view),
                 f"{view.created_at:%Y-%m-%d}",
                 f"revoked {view.revoked_at:%Y-%m-%d}" if view.revoked_at else end_of(view),
                 f"{view.last_used_at:%Y-%m-%d %H:%M}" if view.last_used_at else "never",
@@ -192,6 +207,12 @@ def end_of(view: TokenView) -> str:
     return "never expires" if view.expires_at is None else f"until {view.expires_at:%Y-%m-%d}"
 
 
+def _limits_of(view: TokenView) -> str:
+    entries = f"{view.open_entries} PRs" if view.open_entries else ""
+    minutes = f"{view.ci_minutes} min a day" if view.ci_minutes else ""
+    return ", ".join(filter(None, (entries, minutes))) or "none"
+
+
 def _slugs_of(view: TokenView) -> list[str] | None:
     """Return the repositories that a token is limited to, None: all of the organization."""
     return None if view.repositories is None else [ref.slug for ref in view.repositories]
@@ -209,4 +230,6 @@ def record_of(view: TokenView) -> dict[str, object]:
         "expires_at": view.expires_at,
         "last_used_at": view.last_used_at,
         "revoked_at": view.revoked_at,
+        "open_entries": view.open_entries,
+        "ci_minutes": view.ci_minutes,
     }

@@ -15,6 +15,7 @@ from typer.main import get_command
 
 from bot.cli import (
     access,
+    audit,
     completion,
     config_file,
     doctor,
@@ -27,6 +28,7 @@ from bot.cli import (
     server,
     setup,
     simulate,
+    suspects,
     targets,
     tests,
     upload,
@@ -62,8 +64,10 @@ app.add_typer(webhooks.app, name="webhook")
 app.add_typer(evidence.app, name="evidence")
 app.add_typer(keys.app, name="keys")
 app.add_typer(verify.app)
+app.add_typer(audit.app)
 app.add_typer(pull_requests.app)
 app.add_typer(upload.app)
+app.add_typer(suspects.app)
 app.add_typer(simulate.app)
 app.add_typer(doctor.app)
 app.add_typer(importing.app)

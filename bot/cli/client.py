@@ -64,6 +64,8 @@ OPTIONS_BY_FIELD = {
     "include_delivered": "--delivered",
     "holdId": "the hold's id",
     "noBatch": "--no-batch",
+    "undoes": "--undoes",
+    "again": "--again",
     "timeoutMinutes": "--timeout",
     "test_id": "the test's id",
     "upload_id": "the upload's id",

@@ -30,6 +30,13 @@ Live = Annotated[
     bool,
     typer.Option("--live", help="Also try GitHub itself, on a scratch repository: it writes."),
 ]
+Record = Annotated[
+    Path | None,
+    typer.Option(
+        "--record",
+        help="With --live: write what GitHub answers and sends to this file, without names.",
+    ),
+]
 Fix = Annotated[
     bool,
     typer.Option(
@@ -66,6 +73,7 @@ def doctor(
     dry_test: DryTest = False,
     timeout: Timeout = "15m",
     live: Live = False,
+    record: Record = None,
     fix_workflows: Fix = False,
     write: importing.Write = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before --live writes.")] = False,
@@ -87,6 +95,8 @@ def doctor(
         if name or branch or dry_test or live or fix_workflows or write:
             raise Failed(Exit.USAGE, "--host examines no repository", "Give it alone")
         return _result(None, "this machine", _of_host(data_dir))
+    if record and not live:
+        raise Failed(Exit.USAGE, "--record records the live checks", "Give --live, too")
     client = find_client()
     minutes = minutes_of(timeout)
     if live and not yes:
@@ -107,7 +117,7 @@ def doctor(
             findings = tried(place, minutes) + others
         if live:
             spinner.show("trying GitHub itself")
-            findings = confirmed(ref, str(place.branch)) + findings
+            findings = confirmed(ref, str(place.branch), record) + findings
     return _result(place.branch, f"{ref.slug} {place.branch}", findings)
 
 
@@ -162,23 +172,28 @@ def tried(place: Place, minutes: int) -> list[Json]:
         place.post("/endDryTest", branch=made["branch"])
 
 
-def confirmed(ref: RepoRef, branch: str) -> list[Json]:
+def confirmed(ref: RepoRef, branch: str, record: Path | None) -> list[Json]:
     """Return what trying GitHub itself found; each check is logged as it ends."""
     import asyncio
+    from contextlib import nullcontext
 
     from bot import settings, wiring
-    from bot.github import live
+    from bot.github import live, recording
     from service.clock import RandomIds, SystemClock
 
     async def all_of() -> list[Json]:
         client = wiring.live_client(settings.read(), ref, SystemClock())
+        recorder = nullcontext() if record is None else recording.recorded(client, record)
         found: list[Json] = []
         try:
-            async for one in live.confirm(client, branch, RandomIds().uuid()):
-                output.log(f"{one.audit}: {one.severity.value}")
-                found.append(asdict(one) | {"severity": one.severity.value})
+            async with recorder as kept:
+                async for one in live.confirm(client, branch, RandomIds().uuid()):
+                    output.log(f"{one.audit}: {one.severity.value}")
+                    found.append(asdict(one) | {"severity": one.severity.value})
         finally:
             await client.github.close()
+        if kept is not None:
+            output.log(f"{record}: {kept.summary()}; look through it before you send it")
         return found
 
     return asyncio.run(all_of())

@@ -1,5 +1,6 @@
 """Exit codes, and the exception that carries one with its message."""
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 
@@ -17,6 +18,20 @@ class Exit(IntEnum):
     START_REFUSED = 8
     INTERRUPTED = 130
     BROKEN_PIPE = 141
+
+
+STEP_EXITS: Mapping[str, int] = {
+    "DONE": Exit.DONE,
+    "WAIT": 10,
+    "FIX": 11,
+    "REBASE": 12,
+    "RESUBMIT": 13,
+    "SUBMIT": 14,
+    "SUPERSEDED": 15,
+    "DROP": 16,
+    "ASK": 17,
+}
+"""Exit codes of `headgate next`, by the kind of the step; a kind that is not here ends with 1."""
 
 
 class Failed(Exception):

@@ -242,6 +242,44 @@ def print_pull_request(record: Json, repo: str) -> None:
     explained = record.get("explanation")
     failures = explained.get("failures") if isinstance(explained, dict) else None
     _print_evidence(record.get("requiredChecks"), failures)
+    print_facts(_step_facts(record.get("nextStep")))
+
+
+def print_next_step(step: Json) -> None:
+    """Print what to do next about a pull request."""
+    line(f"#{step['prNumber']} {step['kind']}  {step['text']}")
+    _print_evidence(None, step.get("failures"))
+    others = [
+        f"#{one['prNumber']} by {one['author']}{' (merged)' if one['merged'] else ''}"
+        for one in objects(step.get("conflictsWith"))
+    ]
+    print_facts(
+        [
+            ("Ask", step.get("person")),
+            ("At", clock_time(step["at"]) if step.get("at") else None),
+            ("Onto" if step["kind"] == "REBASE" else "Commit", step.get("commit")),
+            (_paths_are(step), joined(step.get("paths"))),
+            ("With", joined(others)),
+            ("Suspects", numbers(step.get("suspects"))),
+            ("Then", _command_of(step)),
+        ]
+    )
+
+
+def _paths_are(step: Json) -> str:
+    return "Taken back" if step["code"] == "undoes_landed_work" else "In conflict"
+
+
+def _step_facts(step: object) -> list[tuple[str, object]]:
+    """Return the rows about the next step, without what the rest of a page shows."""
+    if not isinstance(step, dict):
+        return []
+    return [("To do", f"{step['kind']}: {step['text']}"), ("Then", _command_of(step))]
+
+
+def _command_of(step: Json) -> object:
+    call = step.get("call")
+    return call["command"] if isinstance(call, dict) else None
 
 
 def _priority_of(record: Json, rules: Json) -> str:
@@ -274,6 +312,11 @@ def print_explanation(answer: Json) -> None:
             ("Suspicion", believed.get("text") if isinstance(believed, dict) else None),
             ("Suspects", numbers(answer.get("suspects"))),
             ("Next", coming.get("what") if isinstance(coming, dict) else None),
+            *(
+                (f"Conflicts with #{one['prNumber']}", one["text"])
+                for one in objects(answer.get("conflicts"))
+            ),
+            *_step_facts(answer.get("nextStep")),
             ("Ahead", numbers(answer.get("ahead"))),
             ("Behind", numbers(answer.get("behind"))),
             ("Tested on", numbers(answer.get("dependsOn"))),

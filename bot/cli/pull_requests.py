@@ -1,8 +1,9 @@
-"""`submit`, `cancel`, `restart`, `status`, `explain`, `land`: one pull request in its queue."""
+"""`submit`, `cancel`, `restart`, `status`, `explain`, `next`, `land`: one pull request."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Annotated, Literal, NamedTuple
 
 import typer
@@ -10,9 +11,9 @@ import typer
 from bot.cli import options, output
 from bot.cli.client import Refusal
 from bot.cli.destination import Queue
-from bot.cli.exits import Exit, Failed
+from bot.cli.exits import STEP_EXITS, Exit, Failed
 from bot.cli.options import Result
-from bot.uploader.transport import Json
+from bot.uploader.transport import Clock, Json
 
 app = typer.Typer()
 
@@ -40,11 +41,26 @@ HeadSha = Annotated[
         "--sha", help="Refuse if this is not the pull request's head; 7 characters are enough."
     ),
 ]
+Undoes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--undoes", help="Merged work that it takes back on purpose: #7, or a commit. Repeatable."
+    ),
+]
+Again = Annotated[
+    bool,
+    typer.Option(
+        "--again", help="Test a head again that failed before; needs a token of role admin."
+    ),
+]
 Timeout = Annotated[str, typer.Option("--timeout", help="How long to wait: 90s, 5m, 2h.")]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it has left the queue.")]
 Watch = Annotated[
     bool, typer.Option("--watch", "--wait", help="Show each change until it has left the queue.")
 ]
+
+
+COMMIT_CHARS_MIN = 10
 
 
 class Submission(NamedTuple):
@@ -54,6 +70,8 @@ class Submission(NamedTuple):
     priority: str | None = None
     no_batch: bool | None = None
     sha: str | None = None
+    undoes: Sequence[str] = ()
+    again: bool = False
 
 
 @options.queue_command(app)
@@ -65,13 +83,16 @@ def submit(
         bool | None, typer.Option("--no-batch/--batch", help="Test it alone.")
     ] = None,
     sha: HeadSha = None,
+    undoes: Undoes = None,
+    again: Again = False,
     wait: Wait = False,
     timeout: Timeout = "2h",
 ) -> Result:
     """Submit a pull request to the queue, or change its options there."""
     timeout_s = options.seconds(timeout)
     with interruptible(number):
-        record = _post_submission(queue, Submission(number, priority, no_batch, sha))
+        submission = Submission(number, priority, no_batch, sha, undoes or (), again)
+        record = _post_submission(queue, submission)
         if wait:
             record = _wait_until_final(queue, record, timeout_s)
     is_merged = output.state_of(record) == "MERGED"
@@ -118,6 +139,50 @@ def explain(queue: Queue, number: options.Number) -> Result:
     return Result(answer, lambda: output.print_explanation(answer))
 
 
+@options.queue_command(app, "next")
+def show_next_step(
+    queue: Queue,
+    number: options.Number,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Wait until there is something to do.")
+    ] = False,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", help="With --wait: the recordVersion of a step that is no news."),
+    ] = None,
+    timeout: Timeout = "2h",
+) -> Result:
+    """Show what to do next about a pull request; the exit code names it."""
+    timeout_s = options.seconds(timeout) if wait else 0.0
+    with interruptible(number):
+        step = find_next_step(queue, number, after, timeout_s)
+    end = typer.Exit(STEP_EXITS.get(str(step["kind"]), Exit.FALSE))
+    return Result(step, lambda: output.print_next_step(step), end)
+
+
+def find_next_step(queue: Queue, number: int, after: str | None, timeout_s: float) -> Json:
+    """Return the next step once there is something to do, or time is over."""
+    clock = queue.client.clock
+    ends = clock.monotonic_s() + timeout_s
+    version = after
+    while True:
+        left = ends - clock.monotonic_s()
+        wait_s = None if version is None or left <= 0 else math.ceil(min(left, WAIT_MAX_S))
+        step = queue.post_pull_request(
+            "/getNextStep", number, sinceVersion=wait_s and version, waitFor=wait_s
+        )
+        version = str(step["recordVersion"])
+        if is_due(step, after, clock) or ends - clock.monotonic_s() <= 0:
+            return step
+
+
+def is_due(step: Json, after: str | None, clock: Clock) -> bool:
+    """Return whether there is something to do that is not known: neither WAIT nor too early."""
+    at = step.get("at") if step["kind"] == "RESUBMIT" else None
+    is_early = at is not None and datetime.fromisoformat(str(at)).timestamp() > clock.unix_s()
+    return step["kind"] != "WAIT" and step["recordVersion"] != after and not is_early
+
+
 @options.queue_command(app)
 def land(
     queue: Queue,
@@ -127,12 +192,22 @@ def land(
     ] = True,
     priority: Priority = None,
     sha: HeadSha = None,
+    undoes: Undoes = None,
+    again: Again = False,
     timeout: Timeout = "2h",
 ) -> Result:
     """Submit a pull request if needed and wait to the end; for scripts and agents."""
     timeout_s = options.seconds(timeout) if wait else 0.0
-    with interruptible(number):
-        record = submit_and_wait(queue, Submission(number, priority, sha=sha), timeout_s)
+    try:
+        with interruptible(number):
+            submission = Submission(number, priority, sha=sha, undoes=undoes or (), again=again)
+            record = submit_and_wait(queue, submission, timeout_s)
+    except Refusal as refusal:
+        step = refusal.problem.get("next_step")
+        if not isinstance(step, dict):
+            raise
+        answer: Json = {"prNumber": number, "outcome": "refused", "nextStep": step}
+        return Result(answer, lambda: output.print_next_step(step), refusal)
     if record["outcome"] in ("failed", "removed"):
         return shown(queue, record, typer.Exit(Exit.FALSE))
     is_late = wait and record["outcome"] == "timeout"
@@ -140,7 +215,7 @@ def land(
 
 
 def submit_and_wait(queue: Queue, submission: Submission, timeout_s: float) -> Json:
-    """Return the last record with `outcome` and `explanation`; joins what is queued already.
+    """Return the last record with `outcome`, `nextStep` and `explanation`; joins what is queued.
 
     `timeout_s` 0: submit without waiting. `outcome` is merged, failed, removed, or timeout while
     the pull request is still queued.
@@ -155,7 +230,8 @@ def submit_and_wait(queue: Queue, submission: Submission, timeout_s: float) -> J
         record = poll(queue, record, timeout_s)
     explanation = queue.post_pull_request("/explainPullRequest", submission.number)
     outcome = OUTCOMES.get(output.state_of(record), "timeout")
-    return {**record, "outcome": outcome, "explanation": explanation}
+    step = explanation["nextStep"]
+    return {**record, "outcome": outcome, "nextStep": step, "explanation": explanation}
 
 
 def _merged_record(queue: Queue, number: int, refusal: Refusal) -> Json:
@@ -177,7 +253,14 @@ def _post_submission(queue: Queue, submission: Submission) -> Json:
         pr=None if submission.sha is None else {"sha": submission.sha},
         priority=_parse_priority(submission.priority),
         noBatch=submission.no_batch,
+        undoes=[_landing_of(each) for each in submission.undoes] or None,
+        again=submission.again or None,
     )
+
+
+def _landing_of(word: str) -> str:
+    """Return how the API names a landing: a number alone is that of a pull request."""
+    return f"#{word}" if word.isdecimal() and len(word) < COMMIT_CHARS_MIN else word.lower()
 
 
 def _parse_priority(text: str | None) -> str | None:

@@ -25,11 +25,12 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from bot.cli import destination, options, output
+from bot.cli import destination, live, options, output
 from bot.cli.exits import Exit, Failed
+from bot.cli.job_service import JobService
 from bot.uploader import ci, files, transport, uploading, verdict
 from bot.uploader.files import Reports
-from bot.uploader.transport import Clock, Json, Request, RequestFailed, Service
+from bot.uploader.transport import Clock, Json, RequestFailed
 from bot.uploader.uploading import Content
 from bot.uploader.verdict import Ending, Outcome
 from service.testhealth.reports.results import Format
@@ -56,6 +57,13 @@ Variant = Annotated[str, typer.Option("--variant", help="Flavor of the tests.")]
 Owners = Annotated[Path | None, typer.Option("--codeowners", help="CODEOWNERS to send along.")]
 Timeout = Annotated[
     str, typer.Option("--timeout", help="How long one attempt to send may take in total.")
+]
+Final = Annotated[
+    bool,
+    typer.Option(
+        "--reports-are-final",
+        help="The runner tries no failed test again after it has written its report file.",
+    ),
 ]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no progress.")]
 
@@ -111,18 +119,16 @@ class _Ended:
 
 
 class Upload(NamedTuple):
-    """An upload and its target service; `org` None: the token's, or the repository's owner."""
+    """An upload and its target service."""
 
     globs: Sequence[str]
     metadata: Json
-    url: str
-    token_file: Path | None
-    org: str | None
-    repository: RepoRef
+    job: JobService
     codeowners: bytes
     strict: bool
     timeout_s: float
     shows_progress: bool
+    reports_are_final: bool
 
 
 @app.command(name="test")
@@ -146,6 +152,7 @@ def upload(
     codeowners: Owners = None,
     timeout: Timeout = f"{transport.TIMEOUT_S:g}s",
     no_progress: NoProgress = False,
+    reports_are_final: Final = False,
     url: options.Url = None,
     token_file: options.TokenFile = None,
     as_json: options.AsJson = False,
@@ -170,14 +177,12 @@ def upload(
     wanted = Upload(
         globs=junit,
         metadata=metadata_of(given, repository, matrix),
-        url=destination.find_url(url),
-        token_file=token_file,
-        org=org,
-        repository=repository,
+        job=JobService(destination.find_url(url), token_file, repository, org),
         codeowners=b"" if codeowners is None else read_bytes(codeowners),
         strict=strict,
         timeout_s=options.seconds(timeout),
         shows_progress=not no_progress,
+        reports_are_final=reports_are_final,
     )
     return _run_and_upload(wanted, command or [], as_json=as_json)
 
@@ -223,8 +228,11 @@ def _run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) ->
     started_s = CLOCK.unix_s()
     ran = _Ended(0, was_killed=False)
     if command:
-        # With --json stdout is for the answer alone.
-        ran = _run(command, keeps_stdout=as_json)
+        job = live.Job(wanted.job, wanted.metadata, wanted.globs, wanted.reports_are_final)
+        find_program(command)
+        with live.followed(job, started_s) as variables:
+            # With --json stdout is for the answer alone.
+            ran = _run(command, variables, keeps_stdout=as_json)
         about_command = _command_metadata(command, ran, started_s)
         wanted = wanted._replace(metadata={**wanted.metadata, **about_command})
     earlier = ci.triggering_run_of(os.environ)
@@ -282,15 +290,8 @@ def send(wanted: Upload, reports: Reports, outcome: Outcome) -> None:
     """Upload the reports; `outcome` receives the answers. Raises RequestFailed."""
     from bot.cli.progress import UploadDisplay
 
-    token = find_token(wanted)
-    is_given = bool(token) and token == ci.given_token(os.environ)
-    repo = wanted.repository
-    named = f"{repo.host}/{repo.slug}" if is_given else ""
-    service = Service(wanted.url, token, log, timeout_s=wanted.timeout_s, repository=named)
-    # An OIDC token may only upload; the repository's owner is the organization.
-    own = wanted.repository.owner if ci.is_oidc(token) else ""
-    org = wanted.org or own or organization_of(service)
-    metadata = {**wanted.metadata, "org_url_slug": org}
+    service = wanted.job.connect(wanted.job.find_token(), log, wanted.timeout_s)
+    metadata = {**wanted.metadata, "org_url_slug": wanted.job.organization_of(service)}
     content = Content(reports, metadata, wanted.codeowners)
     with UploadDisplay(reports.readable, is_shown=wanted.shows_progress) as display:
         uploading.upload(service, content, outcome, display)
@@ -308,30 +309,6 @@ def metadata_of(given: Json, repo: RepoRef, matrix: str) -> Json:
     if "sha" not in metadata:
         raise Failed(Exit.USAGE, "no commit is known", "Give --sha, or run in a checkout")
     return metadata
-
-
-def find_token(wanted: Upload) -> str:
-    """Return the API token, or the job's OIDC token where there is none: a given one first.
-
-    Raises RequestFailed without either: a fork's job has no secrets, and must not fail.
-    """
-    try:
-        return destination.find_token(wanted.token_file)
-    except Failed as missing:
-        is_given = wanted.token_file is not None or os.environ.get("HEADGATE_TOKEN", "").strip()
-        token = "" if is_given else ci.given_token(os.environ)
-        token = token if token or is_given else ci.fetch_token(os.environ, wanted.url)
-        if not token:
-            raise RequestFailed(missing.what) from missing
-        return token
-
-
-def organization_of(service: Service) -> str:
-    """Return the organization that the token belongs to. Raises RequestFailed."""
-    organization = service.send(Request("/tokens/self")).get("organization")
-    if not isinstance(organization, dict):
-        raise RequestFailed("the answer names no organization: is it Headgate")
-    return str(organization.get("slug"))
 
 
 def read_bytes(path: Path) -> bytes:
@@ -420,22 +397,30 @@ def _text_of(file: Path) -> str:
         return ""
 
 
-def _run(command: Sequence[str], *, keeps_stdout: bool = False) -> _Ended:
-    """Run a command to its end. Raises Failed(USAGE) if it cannot be run.
-
-    `keeps_stdout`: the command's stdout goes to stderr, so that stdout has our answer alone.
-
-    A signal that asks this process to end is passed on to the command; the terminal sends it
-    Ctrl-C itself.
-    """
+def find_program(command: Sequence[str]) -> None:
+    """Raise Failed(USAGE) if there is no program of the command's name."""
     if shutil.which(command[0]) is None:
         raise Failed(
             Exit.USAGE,
             f"{command[0]!r} is not a command",
             "The command follows `--`; quote globs: --junit 'reports/*.xml'",
         )
+
+
+def _run(
+    command: Sequence[str], variables: Mapping[str, str], *, keeps_stdout: bool = False
+) -> _Ended:
+    """Run a command with more variables to its end. Raises Failed(USAGE) if it cannot be run.
+
+    `keeps_stdout`: the command's stdout goes to stderr, so that stdout has our answer alone.
+
+    A signal that asks this process to end is passed on to the command; the terminal sends it
+    Ctrl-C itself.
+    """
+    environment = {**os.environ, **variables}
+    stdout = _STDERR if keeps_stdout else None
     try:
-        child = subprocess.Popen(command, stdout=_STDERR if keeps_stdout else None)
+        child = subprocess.Popen(command, stdout=stdout, env=environment)
     except OSError as failed:
         raise Failed(Exit.USAGE, f"{command[0]} cannot be run ({failed.strerror})") from failed
     with _passing_on(child):

@@ -9,7 +9,7 @@ servers, `watching.py` is what the service's API reports. `proof.py` compares th
 repository with what the API reported, with the `git` command alone: it never reads the service's
 database. `run.py` runs and reports.
 
-* All stories once: `story.py` is what each of sixteen pull requests on five branches changes,
+* All stories once: `story.py` is what each of eighteen pull requests on six branches changes,
   what must become of it, and which test runs each branch must show. `play.py` submits them.
 * The playground: `ground.py` is one queue and what a visitor does with it,
   `playground.py` its page and the stories of its buttons.

@@ -32,7 +32,10 @@ class Play:
 
         Raises a group of what broke a story off.
         """
-        stories = (self.main(), self.release(), self.lanes(), self.optimistic(), self.weather())
+        stories = (
+            *(self.main(), self.release(), self.lanes(), self.optimistic(), self.weather()),
+            self.agents(),
+        )
         async with asyncio.TaskGroup() as playing:
             for each in stories:
                 playing.create_task(each)
@@ -100,6 +103,23 @@ class Play:
         self.say(story.WEATHER, [], "test_picnic is flaky, by CI's reports, and quarantined")
         stage.set_rain(is_on=True)
         await self.submit_all(story.WEATHER)
+
+    async def agents(self) -> None:
+        """Land a pull request; submit one that undoes it, ask why it waits, and take it out."""
+        await self.make_queue(story.AGENTS)
+        await self.submit(story.AGENTS, [story.REFUNDING])
+        await self.until(story.AGENTS, [story.REFUNDING], lambda each: each.is_final)
+        await self.submit(story.AGENTS, [story.UNDOING])
+        number = story.UNDOING.number
+        await self.until(story.AGENTS, [story.UNDOING], lambda each: each.state == "NOT_READY")
+        answer = await self.watch.stage.call(
+            "/explainPullRequest", story.AGENTS.branch, pr={"number": number}
+        )
+        summary = str(answer["summary"]) if answer else ""
+        self.say(story.AGENTS, [number], f"headgate explain {number}: {summary}")
+        self.say(story.AGENTS, [number], f"{story.UNDOING.author} comments /merge cancel")
+        await self.watch.stage.comment(story.UNDOING.author, number, "/merge cancel")
+        await self.until(story.AGENTS, story.AGENTS.changes, lambda each: each.is_final)
 
     async def make_queue(self, played: Story) -> None:
         """Make the story's queue over the API, with settings of its own."""

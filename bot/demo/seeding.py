@@ -36,9 +36,10 @@ async def open_all(
     session: aiohttp.ClientSession, sandbox: str, changes: Iterable[Change], branch: str
 ) -> dict[int, str]:
     """Open these pull requests; return their heads by number."""
-    heads = {}
+    heads: dict[int, str] = {}
     for change in changes:
-        opened = await act(session, sandbox, _opening(change, branch))
+        start: Json = {} if change.onto is None else {"from": heads[change.onto]}
+        opened = await act(session, sandbox, {**_opening(change, branch), **start})
         heads[int(str(opened["number"]))] = str(opened["head"])
     return heads
 

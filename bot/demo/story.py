@@ -1,6 +1,6 @@
-"""The story: five target branches, their pull requests, and what must become of each.
+"""The story: six target branches, their pull requests, and what must become of each.
 
-Every branch has a queue of its own; all five are played at the same time.
+Every branch has a queue of its own; all six are played at the same time.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,8 @@ class Change:
     """One pull request; its author comments `command`.
 
     `expected` is its final state. `targets` are what CI reports that it touches. `is_beside`: it
-    lands after another one, as the same change on another tree.
+    lands after another one, as the same change on another tree. `onto`: its branch begins at the
+    head of this one.
     """
 
     number: int
@@ -36,6 +37,7 @@ class Change:
     command: str = "/merge"
     targets: tuple[str, ...] = ()
     is_beside: bool = False
+    onto: int | None = None
 
     @property
     def branch(self) -> str:
@@ -71,6 +73,12 @@ class Story:
 
 ROUNDED_UP = "def total(prices):\n    return round(sum(prices), 2) + 0.01\n"
 CHEAPER = "def total(prices):\n    return round(sum(prices) * 0.9, 2)\n"
+REFUNDS = (
+    "\n\ndef refund(order):\n"
+    "    paid = total(order.prices)\n"
+    "    order.balance -= paid\n"
+    "    return paid\n"
+)
 RETRY = (
     "def upload(path, tries=3):\n"
     '    return post("/upload", path) if tries else None\n\n\n' + widgets.POST
@@ -222,9 +230,32 @@ WEATHER = Story(
     settings={"concurrency": 1},
 )
 
-STORIES = (MAIN, RELEASE, LANES, OPTIMISTIC, WEATHER)
+# The second was written by a program that had the cart in memory as it was before the first: it
+# merges cleanly, and its tests pass, because nothing tests the refunds any more.
+AGENTS = Story(
+    "agents",
+    "an agent undoes merged work: its pull request waits, and both authors are told",
+    (
+        Change(17, "Refund orders", "alice", {"widgets/cart.py": widgets.TOTAL + REFUNDS}),
+        Change(
+            18,
+            "Tidy the cart",
+            "bob",
+            {"widgets/cart.py": widgets.TOTAL, "docs/cart.md": "# The cart\n"},
+            "CANCELLED",
+            "user_requested",
+            onto=17,
+        ),
+    ),
+    lands=(17,),
+    runs=(Run("main", (17,), (), "succeeded"),),
+    settings={"mergeMethod": "MERGE_COMMIT"},
+)
+
+STORIES = (MAIN, RELEASE, LANES, OPTIMISTIC, WEATHER, AGENTS)
 BY_NUMBER = {change.number: change for story in STORIES for change in story.changes}
 
 OPENING = tuple(BY_NUMBER[number] for number in (1, 5, 2, 3, 4))
 CACHE_PRICES, WEB_COLORS = BY_NUMBER[14], BY_NUMBER[13]
+REFUNDING, UNDOING = AGENTS.changes
 SLOW, URGENT, CULPRIT = BY_NUMBER[6], BY_NUMBER[7], BY_NUMBER[11]

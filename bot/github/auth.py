@@ -6,19 +6,22 @@ logged and appear only in request headers.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 import jwt
+import structlog
 
-from bot.github import limits
+from bot.github import limits, told_times
 from bot.github.options import GitHubOptions
+from bot.github.pacing import Pacer
 from bot.github.reading import permissions_of
+from bot.github.troubles import HostTroubles
 from bot.github.wire import Answer, Broken, Exchange, Wire
 from service.clock import Clock
 from service.provider.errors import (
+    AppRefused,
     Gone,
     GoneKind,
     NotPermitted,
@@ -32,24 +35,40 @@ from service.vocabulary import RepoRef
 BACKDATED_S = 60
 LIFETIME_S = 540  # GitHub's limit is 600
 REUSED_S = 300
-SKEW_MAX_S = 60
-EARLY = timedelta(minutes=5)
+SKEW_MAX_S = 30
+"""By so much this machine's clock may differ from GitHub's; a larger difference is corrected."""
+CORRECTED_MAX = 2
+"""A call is signed so often by a time that its refusal tells: that of a proxy may come and go."""
+EARLY_S = 300
+KEPT_MIN_S = 60
+"""A token is kept at least so long, or an end in the past would make each call ask for another."""
 LOOKUP_KEPT_S = 3600
+
+AS_APP = ""
+"""In place of an installation: the App itself, which has limits of its own."""
+
+log = structlog.get_logger()
+
+
+REFUSED_KEY = "GitHub refuses the App's key. Make a new one and set HEADGATE_GITHUB_PRIVATE_KEY."
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token, what it may do, and the installation whose rate limits it counts against."""
+    """A token, what it may do, and the installation whose rate limits it counts against.
+
+    `renew_s`: when to replace it, in seconds of the monotonic clock.
+    """
 
     token: str = field(repr=False)
     installation: str
-    expires_at: datetime
+    renew_s: float
     permissions: Mapping[str, str]
 
 
 @dataclass(slots=True)
 class Credentials:
-    """The credentials of one repository: its installation and its token.
+    """The credentials of one repository, its installation and its token; or of an installation.
 
     `failure` is why the newest of `failures` attempts to get a token failed.
     """
@@ -63,16 +82,31 @@ class Credentials:
 
 
 class Tokens:
-    """Mints, stores and renews tokens, one call at a time for each repository."""
+    """Mints, stores and renews tokens, one call at a time for each repository.
 
-    def __init__(self, wire: Wire, options: GitHubOptions, clock: Clock) -> None:
+    GitHub limits the App itself apart from its installations: `pacer_of` gives the limiter of an
+    installation, and that of the App for `AS_APP`.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        options: GitHubOptions,
+        clock: Clock,
+        troubles: HostTroubles,
+        pacer_of: Callable[[str], Pacer],
+    ) -> None:
         self._wire = wire
+        self._pacer_of = pacer_of
+        self._troubles = troubles
         self._options = options
         self._clock = clock
         self._seats: dict[str, Credentials] = defaultdict(Credentials)
         self._ids: dict[str, str] = {}
-        self._wide: dict[str, Token] = {}
-        self._signed: tuple[float, str] | None = None
+        self._wide: dict[str, Credentials] = defaultdict(Credentials)
+        self._signed: tuple[float, datetime, str] | None = None
+        self._ahead = timedelta()
+        self._doubts_date = False
         self._key = 0
         self.slug = options.slug
 
@@ -90,12 +124,23 @@ class Tokens:
         seat = self._seats[repo.slug.lower()]
         seat.token, seat.installation = None, None
 
+    def refuse(self, token: Token) -> None:
+        """Forget a token that GitHub refused, wherever it is; one that replaced it stays."""
+        for seat, kept in self._kept():
+            if kept is token:
+                seat.token, seat.installation = None, None
+
     def learn_rights(self, installation: str, permissions: Mapping[str, str]) -> None:
         """Forget the tokens of an installation that were minted with other rights than these."""
-        for seat in self._seats.values():
-            token = seat.token if seat.installation == installation else None
-            if token is not None and token.permissions != permissions:
+        for seat, kept in self._kept():
+            if kept.installation == installation and kept.permissions != permissions:
                 seat.token = None
+
+    def _kept(self) -> Iterator[tuple[Credentials, Token]]:
+        """Yield every token with its place."""
+        for seat in (*self._seats.values(), *self._wide.values()):
+            if seat.token is not None:
+                yield seat, seat.token
 
     def forget_name(self, repo: RepoRef) -> None:
         """Forget the number behind a name, which may belong to another repository now."""
@@ -123,25 +168,41 @@ class Tokens:
 
     async def _grant(self, repo: RepoRef, seat: Credentials) -> Token:
         installation = await self._installation(repo, seat)
-        if seat.token is None or self._is_old(seat.token):
-            number = await self._id_of(repo, installation)
-            seat.token = await self._mint(installation, {"repository_ids": [int(number)]})
-        return seat.token
+        return await self._renewed(seat, installation, repo)
 
     async def of_installation(self, installation: str) -> Token:
         """Return a token for all of an installation; only to list or find its repositories."""
-        token = self._wide.get(installation)
-        if token is None or self._is_old(token):
-            token = await self._mint(installation, {})
-            self._wide[installation] = token
-        return token
+        seat = self._wide[installation]
+        async with seat.lock:
+            return await self._renewed(seat, installation, None)
+
+    async def _renewed(self, seat: Credentials, installation: str, repo: RepoRef | None) -> Token:
+        """Return the token of a place, a new one if there is none or it is old.
+
+        It is narrowed to the repository if there is one.
+        """
+        if seat.token is None or self._clock.monotonic_s() >= seat.token.renew_s:
+            number = None if repo is None else await self._id_of(repo, installation)
+            body = {} if number is None else {"repository_ids": [int(number)]}
+            seat.token = await self._mint(installation, body)
+        return seat.token
 
     async def as_app(self, method: str, url: str, body: Mapping[str, object] | None) -> Answer:
         """Call as the App itself; after a 401 the call is repeated with the next key.
 
-        Raises NotPermitted when no key is accepted, naming a wrong clock, and Unavailable.
+        A token that a wrong clock made is signed again by GitHub's time first. Raises AppRefused
+        when no key is accepted, Unavailable, and Throttled while the App is limited.
         """
-        answer = await self._patiently(Exchange(method, url, self._signed_token(), True, body))
+        asked_s = self._clock.monotonic_s()
+        signed = self._signed_token()
+        answer = await self._patiently(Exchange(method, url, signed, True, body))
+        for _ in range(CORRECTED_MAX):
+            used, signed = signed, self._signed_token()
+            if answer.status != 401 or signed == used:
+                break
+            answer = await self._patiently(Exchange(method, url, signed, True, body))
+        if answer.status == 401 and self._ahead:
+            answer = await self._by_other_clock(Exchange(method, url, "", True, body))
         for _ in self._options.private_keys[1:]:
             if answer.status != 401:
                 break
@@ -150,35 +211,68 @@ class Tokens:
             answer = await self._patiently(Exchange(method, url, self._signed_token(), True, body))
         if answer.status == 401:
             self._signed = None
-            raise NotPermitted(self._reason(answer))
+            self._troubles.refused()
+            raise AppRefused(REFUSED_KEY)
+        self._troubles.accepted()
+        self._troubles.unlimited("", asked_s)
+        return answer
+
+    def obey(self, answer: Answer, installation: str, owner: str | None = None) -> None:
+        """Keep the limit that an answer reports, for all calls it holds for; raise Throttled then.
+
+        `owner`: whose limit it is, "" for the App itself; None: nobody is told of it.
+        """
+        pacer = self._pacer_of(installation)
+        limit = limits.limit_in(answer, self._clock.now())
+        if limit is None:
+            if answer.status < 400:
+                pacer.reset_strikes()
+            return
+        later = self._clock.now() + timedelta(seconds=pacer.strike(limit, "core"))
+        if owner is not None:
+            self._troubles.asked_to_wait(owner, later)
+        raise Throttled("GitHub's rate limit is used up for now.", later)
+
+    async def _by_other_clock(self, exchange: Exchange) -> Answer:
+        """Call again by our own clock instead of the header's, or the other way; keep what works.
+
+        A proxy between may tell any time.
+        """
+        self._doubts_date, self._signed = not self._doubts_date, None
+        answer = await self._patiently(replace(exchange, bearer=self._signed_token()))
+        if answer.status == 401:
+            self._doubts_date, self._signed = not self._doubts_date, None
         return answer
 
     def _signed_token(self) -> str:
-        """Return the App's JWT, which is signed anew every five minutes."""
-        now_s = self._clock.monotonic_s()
-        if self._signed is not None and now_s - self._signed[0] < REUSED_S:
-            return self._signed[1]
-        now = int(self._clock.now().timestamp())
-        claims = {"iat": now - BACKDATED_S, "exp": now + LIFETIME_S, "iss": self._options.app_id}
+        """Return the App's JWT, signed anew after five minutes by either clock."""
+        now_s, now = self._clock.monotonic_s(), self._their_now()
+        if self._signed is not None:
+            signed_s, signed_at, token = self._signed
+            if now_s - signed_s < REUSED_S and abs(now - signed_at) < timedelta(seconds=REUSED_S):
+                return token
+        at = int(now.timestamp())
+        claims = {"iat": at - BACKDATED_S, "exp": at + LIFETIME_S, "iss": self._options.app_id}
         token = jwt.encode(claims, self._options.private_keys[self._key], algorithm="RS256")
-        self._signed = (now_s, token)
+        self._signed = (now_s, now, token)
         return token
 
-    def _reason(self, answer: Answer) -> str:
-        skew_s = self._skew_s(answer.headers.get("date"))
-        if abs(skew_s) > SKEW_MAX_S:
-            return f"This machine's clock is off by {round(skew_s)} s, so GitHub refuses the App."
-        return "GitHub refuses the App's key. Make a new one and set HEADGATE_GITHUB_PRIVATE_KEY."
+    def _their_now(self) -> datetime:
+        """Return the time by GitHub's clock."""
+        return self._clock.now() - (timedelta() if self._doubts_date else self._ahead)
 
-    def _skew_s(self, date: str | None) -> float:
-        try:
-            theirs = parsedate_to_datetime(date or "")
-        except ValueError:
-            return 0.0
-        return (self._clock.now() - theirs.astimezone(UTC)).total_seconds()
-
-    def _is_old(self, token: Token) -> bool:
-        return token.expires_at - EARLY <= self._clock.now()
+    def _compare_clocks(self, answer: Answer) -> None:
+        """Learn from an answer's header `Date` by how much this machine's clock is wrong."""
+        date = answer.headers.get("date")
+        if date is None:
+            return
+        ahead_s = told_times.skew_s(date, self._clock.now())
+        ahead = timedelta(seconds=ahead_s if abs(ahead_s) > SKEW_MAX_S else 0)
+        if abs(ahead - self._ahead) > timedelta(seconds=SKEW_MAX_S):
+            # This machine's clock differs from GitHub's; tokens are made and kept by GitHub's.
+            log.warning("clock_differs", ahead_s=round(ahead_s))
+        self._ahead = ahead
+        self._doubts_date = self._doubts_date and bool(ahead)
 
     async def _installation(self, repo: RepoRef, seat: Credentials) -> str:
         now_s = self._clock.monotonic_s()
@@ -199,9 +293,13 @@ class Tokens:
         known = self._ids.get(repo.slug.lower())
         if known is not None:
             return known
-        grant = await self.of_installation(installation)
         url = self._options.addresses.of_repository(repo)
-        answer = await self._patiently(Exchange("GET", url, grant.token, False))
+        grant = await self.of_installation(installation)
+        answer = await self._patiently(Exchange("GET", url, grant.token, False), installation)
+        if answer.status == 401:
+            self.refuse(grant)
+            grant = await self.of_installation(installation)
+            answer = await self._patiently(Exchange("GET", url, grant.token, False), installation)
         if answer.status != 200:
             raise self._lost(answer, f"{repo.slug} is gone, or the App may not see it.")
         self.learn(repo, answer.fields.id("id"))
@@ -214,10 +312,11 @@ class Tokens:
             raise Gone("The repository is not in the installation.", GoneKind.REPOSITORY)
         if answer.status != 201:
             raise self._lost(answer, "The installation is gone.", GoneKind.INSTALLATION)
+        left_s = (answer.fields.moment("expires_at") - self._their_now()).total_seconds()
         return Token(
             answer.fields.text("token"),
             installation,
-            answer.fields.moment("expires_at"),
+            self._clock.monotonic_s() + max(left_s - EARLY_S, KEPT_MIN_S),
             permissions_of(answer.fields),
         )
 
@@ -234,17 +333,23 @@ class Tokens:
     def _later(self) -> datetime:
         return self._clock.now() + timedelta(seconds=limits.UNAVAILABLE_S)
 
-    async def _patiently(self, exchange: Exchange) -> Answer:
-        """Send a request, and again while GitHub cannot be used; each of these may be repeated."""
+    async def _patiently(self, exchange: Exchange, installation: str = AS_APP) -> Answer:
+        """Send a request, and again while GitHub cannot be used; each of these may be repeated.
+
+        Raises Throttled, also without a request while a limit holds that was heard of.
+        """
         words = ""
         for attempt in range(limits.READ_TRIES):
             if attempt:
                 await self._clock.sleep(limits.retry_wait_s(attempt - 1, exchange.url))
+            self._pacer_of(installation).refuse_if_closed()
             try:
                 answer = await self._wire.send(exchange, follows=True)
             except Broken as failure:
                 words = failure.message
             else:
+                self._compare_clocks(answer)
+                self.obey(answer, installation, None if installation else "")
                 if answer.status < 500:
                     return answer
                 words = f"GitHub answered {answer.status}"

@@ -10,6 +10,7 @@ from service.vocabulary import RepoRef, Sha
 COMMITS_MAX = 20_000
 NAMES_MAX = 2_000
 PULLS_MAX = 5_000
+PATHS_MAX = 50_000
 FRESH_S = 10.0
 CROWDED_S = 3600.0
 
@@ -31,7 +32,7 @@ class Caches:
     def __init__(self) -> None:
         self._commits: LRUCache[tuple[str, Sha], Commit] = LRUCache(COMMITS_MAX)
         self._nodes: LRUCache[str, str] = LRUCache(NAMES_MAX)
-        self._files: LRUCache[tuple[str, int], Files] = LRUCache(PULLS_MAX)
+        self._files: LRUCache[tuple[str, int], Files] = LRUCache(PATHS_MAX, _size_of)
         self._unstacked: LRUCache[tuple[str, int], Sha] = LRUCache(PULLS_MAX)
         self._merges: LRUCache[tuple[str, int], str] = LRUCache(PULLS_MAX)
         self._advanced: LRUCache[tuple[str, Sha], bool] = LRUCache(PULLS_MAX)
@@ -57,7 +58,8 @@ class Caches:
 
     def keep_files(self, repo: RepoRef, number: int, files: Files) -> None:
         """Store all paths of a pull request."""
-        self._files[repo.slug, number] = files
+        if _size_of(files) <= PATHS_MAX:
+            self._files[repo.slug, number] = files
 
     def files(self, repo: RepoRef, number: int, now_s: float) -> Files | None:
         """Return those paths if they were read in the last ten seconds."""
@@ -110,3 +112,8 @@ class Caches:
     def workflows(self, repo: RepoRef, number: int, head: Sha) -> bool | None:
         """Return whether a head changes workflow files, None if it was never read."""
         return self._workflows.get((repo.slug, number, head))
+
+
+def _size_of(files: Files) -> int:
+    """Return how many paths are kept, with a few for the rest."""
+    return len(files.paths) + len(files.deleted) + 5

@@ -3,7 +3,7 @@
 Writing needs `actions: write`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date
 
@@ -11,32 +11,76 @@ from bot.github import outcomes, refs
 from bot.github.client import RepositoryClient
 from bot.github.reading import Fields
 from bot.github.wire import Answer
-from service.provider.ci import Artifact, CiJob, CiRun, CiTrigger, PullRequestSource
-from service.provider.errors import Gone, GoneKind
+from service.provider.ci import (
+    Artifact,
+    CiJob,
+    CiProgress,
+    CiRun,
+    CiTrigger,
+    FailedStep,
+    PullRequestSource,
+)
+from service.provider.errors import Gone, GoneKind, NotPermitted
 from service.provider.values import NotPossible
 from service.vocabulary import CheckOutcome, Sha
 
 NOT_GRANTED = NotPossible("The App does not have the permission Actions: write.")
 AGAIN = frozenset({CheckOutcome.FAILED, CheckOutcome.INTERRUPTED})
+BROKEN = AGAIN | {CheckOutcome.SKIPPED}
+"""A job that CI skipped because one that it needs has failed runs with that one."""
 LISTED_PAGES_MAX = 2
 CANNOT = (403, 409)  # too old, or still running
 
 
 async def rerun(client: RepositoryClient, sha: Sha, names: Sequence[str]) -> NotPossible | None:
-    """Run the failed jobs of every finished workflow run that holds one of the names."""
+    """Run the failed jobs of these names again, and the jobs that need them.
+
+    Starts nothing if one of the names is that of no failed job of a finished workflow run.
+    """
     runs = await _runs(client, sha)
     if isinstance(runs, NotPossible):
         return runs
-    wanted = frozenset(names)
-    started = False
+    missing, tails = set(names), []
     for run in runs:
-        if not _can_run_again(run) or not wanted & await _jobs(client, run):
-            continue
-        answer = await _ask(client, f"/actions/runs/{run.id('id')}/rerun-failed-jobs")
+        jobs = await _jobs(client, run) if _can_run_again(run) else ()
+        wanted = [job for job in jobs if job.text("name") in names and _outcome_of(job) in BROKEN]
+        if wanted:
+            missing -= {job.text("name") for job in wanted}
+            tails.append(_rerun_tail(run, jobs, wanted))
+    if missing:
+        named = ", ".join(f'"{name}"' for name in sorted(missing))
+        return NotPossible(f"No finished workflow run of GitHub Actions holds {named}.")
+    for tail in tails:
+        answer = await _ask(client, tail)
         if answer.status >= 300:
             return NotPossible(answer.message or "GitHub does not run it again.")
-        started = True
-    return None if started else NotPossible("No finished workflow run holds these checks.")
+    return None
+
+
+def _rerun_tail(run: Fields, jobs: Sequence[Fields], wanted: Sequence[Fields]) -> str:
+    """Return the call that repeats the wanted jobs: one alone if it needs none of the others.
+
+    A job that runs again alone sees what the jobs that it needs have come to before, so one that
+    looks at a failed job would fail again.
+    """
+    failed = [job for job in jobs if _outcome_of(job) in AGAIN]
+    others = [job for job in failed if job is not wanted[0]]
+    is_one = len(wanted) == 1 and wanted[0] in failed and others
+    if is_one and not any(_may_need(wanted[0], other) for other in others):
+        return f"/actions/jobs/{wanted[0].id('id')}/rerun"
+    return f"/actions/runs/{run.id('id')}/rerun-failed-jobs"
+
+
+def _may_need(job: Fields, other: Fields) -> bool:
+    """Return whether the other one had ended when the job began, as one that it needs has."""
+    began, ended = job.moment_or_none("started_at"), other.moment_or_none("completed_at")
+    return began is None or ended is None or ended <= began
+
+
+async def can_rerun(client: RepositoryClient) -> bool:
+    """Return whether the App may run jobs again here."""
+    grant = await client.github.tokens.of(client.repo)
+    return grant.permissions.get("actions") == "write"
 
 
 async def stop_ci(client: RepositoryClient, sha: Sha) -> NotPossible | None:
@@ -88,6 +132,25 @@ async def ci_jobs(client: RepositoryClient, run_id: str, attempt: int) -> tuple[
     return tuple(_ci_job_of(each) for each in listed)
 
 
+async def ci_progress(
+    client: RepositoryClient, sha: Sha, suites: AbstractSet[str]
+) -> tuple[CiProgress, ...]:
+    """Return the jobs of the runs in these check suites of a commit, each by its newest attempt."""
+    listed, _ = await client.listed(
+        "/actions/runs", "workflow_runs", {"head_sha": sha}, is_kept=True
+    )
+    found: list[CiProgress] = []
+    for run in listed:
+        suite = run.id("check_suite_id")
+        if suite not in suites or run.text("head_sha") != sha:
+            continue
+        tail = f"/actions/runs/{run.id('id')}/jobs"
+        jobs, _ = await client.listed(tail, "jobs", {"filter": "latest"}, is_kept=True)
+        own = tuple(_ci_job_of(job) for job in jobs if job.text("head_sha") == sha)
+        found.append(CiProgress(run.id("id"), run.words("path"), suite, own))
+    return tuple(found)
+
+
 async def attempts_of(
     client: RepositoryClient, sha: Sha, suites: AbstractSet[str]
 ) -> Mapping[str, int]:
@@ -108,6 +171,24 @@ async def attempts_of(
             jobs, _ = await client.listed(tail, "jobs", {"filter": "all"}, is_kept=True)
             found |= {job.id("id"): int(job.id_or_none("run_attempt") or 1) for job in jobs}
     return found
+
+
+async def pull_request_suites(client: RepositoryClient, sha: Sha) -> Collection[str]:
+    """Return the check suites of a commit whose runs a pull request began; none without the right.
+
+    A trigger that we do not know counts as one.
+    """
+    try:
+        listed, _ = await client.listed(
+            "/actions/runs", "workflow_runs", {"head_sha": sha}, is_kept=True
+        )
+    except NotPermitted:
+        return frozenset()
+    return frozenset(
+        run.id("check_suite_id")
+        for run in listed
+        if outcomes.CI_TRIGGERS.get(run.words("event")) is not CiTrigger.HEAD
+    )
 
 
 async def ci_artifacts(client: RepositoryClient, run_id: str) -> tuple[Artifact, ...]:
@@ -152,16 +233,15 @@ async def _listed(client: RepositoryClient, tail: str, member: str) -> tuple[Fie
 
 
 async def _runs(client: RepositoryClient, sha: Sha) -> tuple[Fields, ...] | NotPossible:
-    grant = await client.github.tokens.of(client.repo)
-    if grant.permissions.get("actions") != "write":
+    if not await can_rerun(client):
         return NOT_GRANTED
     listed, _ = await client.listed("/actions/runs", "workflow_runs", {"head_sha": sha})
     return listed
 
 
-async def _jobs(client: RepositoryClient, run: Fields) -> frozenset[str]:
+async def _jobs(client: RepositoryClient, run: Fields) -> tuple[Fields, ...]:
     listed, _ = await client.listed(f"/actions/runs/{run.id('id')}/jobs", "jobs")
-    return frozenset(job.text("name") for job in listed)
+    return listed
 
 
 async def _ask(client: RepositoryClient, tail: str) -> Answer:
@@ -220,20 +300,32 @@ def _ci_job_of(answer: Fields) -> CiJob:
 
     The run's own `name` is a title that may differ from run to run; the workflow's stands here.
     """
+    failures = tuple(
+        FailedStep(each.words("name"), each.moment_or_none("completed_at"))
+        for each in answer.each("steps")
+        if _has_failed(each)
+    )
     return CiJob(
         id=answer.id("id"),
         name=answer.text("name"),
         workflow=answer.words("workflow_name"),
         runner=answer.words("runner_name"),
         outcome=_outcome_of(answer),
-        failed_steps=sum(
-            outcomes.of_run(outcomes.COMPLETED, each.text_or("conclusion", None), skipped_pass=True)
-            is CheckOutcome.FAILED
-            for each in answer.each("steps")
-        ),
+        failed_steps=len(failures),
         started_at=answer.moment_or_none("started_at"),
         completed_at=answer.moment_or_none("completed_at"),
+        failures=failures,
     )
+
+
+def _has_failed(step: Fields) -> bool:
+    """Return whether a step has failed: its conclusion is that after `continue-on-error`.
+
+    A step that has not ended has no conclusion.
+    """
+    conclusion = step.text_or("conclusion", None)
+    outcome = outcomes.of_run(outcomes.COMPLETED, conclusion, skipped_pass=True)
+    return outcome is CheckOutcome.FAILED
 
 
 def _artifact_of(answer: Fields) -> Artifact:

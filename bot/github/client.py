@@ -17,7 +17,8 @@ from bot.github.limits import Limit
 from bot.github.options import GitHubOptions, is_limited, write_spacing_s
 from bot.github.pacing import AnonymousShare, CallKind, Cost, Outage, Pacer, Priority
 from bot.github.reading import Fields, Unreadable
-from bot.github.wire import REDIRECTS, TOTAL_S, Answer, Broken, Exchange, Wire
+from bot.github.troubles import HostTroubles
+from bot.github.wire import REDIRECTS, TOTAL_S, Answer, Broken, Exchange, Observer, Wire
 from service.clock import Clock
 from service.parsers import Parsers
 from service.provider.errors import (
@@ -30,12 +31,14 @@ from service.provider.errors import (
     Unavailable,
 )
 from service.telemetry import SILENT, Meter
+from service.troubles import Troubles
 from service.vocabulary import RepoRef
 
 LIMITED_TRIES = 3
 LANDING_SEND_S = 8.0  # less is not worth sending
-CACHED_ANSWERS_MAX = 5000
+CACHED_TOTAL_MAX = 16 * 1024 * 1024  # of JSON, which takes a few times as much when it is parsed
 CACHED_BYTES_MAX = 256 * 1024
+CACHED_ROW_BYTES = 3000  # headers and address of an answer
 PAGES_MAX = 50
 PER_PAGE = 100
 ABSENT = (404, 409, 422)  # missing; the repository is empty; not a commit
@@ -88,6 +91,7 @@ class CachedAnswer:
 
     etag: str
     answer: Answer
+    size: int
 
 
 class GitHubClient:
@@ -99,22 +103,30 @@ class GitHubClient:
         clock: Clock,
         telemetry: Meter = SILENT,
         parsers: Parsers | None = None,
+        troubles: Troubles | None = None,
     ) -> None:
         self.options = options
         self.clock = clock
         self.parsers = parsers or Parsers()
         self._telemetry = telemetry
-        self._wire = Wire(options, telemetry)
-        self.tokens = auth.Tokens(self._wire, options, clock)
+        self._troubles = HostTroubles(options.host, clock, troubles or Troubles(clock))
+        self._wire = Wire(options, self._troubles, telemetry)
         self._pacers: dict[str, Pacer] = {}
+        self.tokens = auth.Tokens(self._wire, options, clock, self._troubles, self._pacer)
         self.caches = Caches()
-        self._answers: LRUCache[tuple[str, str], CachedAnswer] = LRUCache(CACHED_ANSWERS_MAX)
+        self._answers: LRUCache[tuple[str, str], CachedAnswer] = LRUCache(
+            CACHED_TOTAL_MAX, lambda cached: cached.size + CACHED_ROW_BYTES
+        )
         self._outage = Outage(clock)
         self._anonymous = AnonymousShare(clock)
 
     async def close(self) -> None:
         """Close every connection."""
         await self._wire.close()
+
+    def observe(self, observer: Observer | None) -> None:
+        """Show each exchange from now on to an observer; None: to no one."""
+        self._wire.observer = observer
 
     async def run(self, call: Call) -> Answer:
         """Return the answer of a call that succeeded or has an expected status, else raise.
@@ -144,6 +156,14 @@ class GitHubClient:
 
     async def installation_call(self, installation: str, path: str) -> Answer:
         """Read with a token for all of an installation; only to list repositories."""
+        answer = await self._as_installation(installation, path)
+        if answer.status == 401:
+            answer = await self._as_installation(installation, path)
+        if answer.status >= 300:
+            raise self.error_of(answer, path)
+        return answer
+
+    async def _as_installation(self, installation: str, path: str) -> Answer:
         grant = await self.tokens.of_installation(installation)
         url = self._absolute(path)
         async with self._pacer(installation).turn(Cost(Priority.SWEEP, False, 1)):
@@ -151,8 +171,9 @@ class GitHubClient:
                 answer = await self._wire.send(Exchange("GET", url, grant.token, False))
             except Broken as failure:
                 raise self._unavailable(failure.message) from failure
-        if answer.status >= 300:
-            raise self.error_of(answer, path)
+        self.tokens.obey(answer, installation)
+        if answer.status == 401:
+            self.tokens.refuse(grant)
         return answer
 
     async def _read(self, call: Call) -> Answer:
@@ -204,10 +225,9 @@ class GitHubClient:
         """
         answer = await self._send(call)
         if answer.status == 401:
-            self.tokens.drop(call.repo)
             answer = await self._send(call)
         for _ in range(LIMITED_TRIES):
-            limit = limits.limit_in(answer)
+            limit = limits.limit_in(answer, self.clock.now())
             if limit is None:
                 return answer
             await self._obey(call, limit)
@@ -216,10 +236,16 @@ class GitHubClient:
 
     async def _obey(self, call: Call, limit: Limit) -> None:
         grant = await self.tokens.of(call.repo)
-        wait_s = self._pacer(grant.installation).strike(limit, call.resource)
+        pacer = self._pacer(grant.installation)
+        wait_s = pacer.strike(limit, call.resource)
+        later = self.clock.now() + timedelta(seconds=wait_s)
+        if limit.is_primary:
+            until = pacer.spent_until(call.resource)
+            self._troubles.spent(call.repo.owner, call.resource, until)
+        else:
+            self._troubles.asked_to_wait(call.repo.owner, later)
         impatient = call.priority is Priority.LANDING or wait_s > pacing.PATIENCE_S
         if impatient:
-            later = self.clock.now() + timedelta(seconds=wait_s)
             raise Throttled("GitHub's rate limit is used up for now.", later)
         await self.clock.sleep(wait_s)
 
@@ -234,15 +260,21 @@ class GitHubClient:
         cached = self._answers.get(key) if call.is_kept else None
         etag = None if cached is None else cached.etag
         async with pacer.turn(call.cost):
-            within_s = self._time_left_s(call)
+            within_s, asked_s = self._time_left_s(call), self.clock.monotonic_s()
             exchange = Exchange(call.method, url, grant.token, False, call.body, etag, within_s)
             answer = await self._wire.send(exchange, follows=call.is_read)
         pacer.note(answer.headers)
         is_free = cached is not None and answer.status == 304
         pacer.counts.add(CallKind.FREE_READ if is_free else call.cost.kind)
         self._report_left()
+        if answer.status == 401:
+            self.tokens.refuse(grant)
         if answer.status < 400:
             pacer.reset_strikes()
+        if limits.limit_in(answer, self.clock.now()) is None:
+            owner, until = call.repo.owner, pacer.spent_until(call.resource)
+            self._troubles.spent(owner, call.resource, until)
+            self._troubles.unlimited(owner, asked_s)
         if cached is not None and is_free:
             return cached.answer
         if call.is_kept and answer.status == 200:
@@ -271,7 +303,7 @@ class GitHubClient:
         # When a list grows, a full page stays the same, and 304 would hide the page behind it.
         is_full_end = answer.next_page is None and answer.size >= PER_PAGE
         if etag and length.isdecimal() and int(length) <= CACHED_BYTES_MAX and not is_full_end:
-            self._answers[key] = CachedAnswer(etag, answer)
+            self._answers[key] = CachedAnswer(etag, answer, int(length))
 
     async def _accepted(self, call: Call, answer: Answer) -> Answer:
         if answer.status < 300 or answer.status in call.expects:

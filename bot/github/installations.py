@@ -3,15 +3,19 @@
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 
+import structlog
+
 from bot.github import reading, translate
 from bot.github.client import GitHubClient, RepositoryClient
 from bot.github.reading import Fields
 from bot.github.wire import Answer
-from service.provider.errors import Gone, Refused, Suspended
+from service.provider.errors import AppRefused, Gone, NotPermitted, Refused, Suspended
 from service.provider.signals import FailedDelivery
 from service.provider.values import Repository
 
 PAGES_MAX = 100
+
+log = structlog.get_logger()
 
 
 async def repositories(github: GitHubClient) -> tuple[Repository, ...]:
@@ -76,6 +80,13 @@ async def _repositories_of(github: GitHubClient, installation: str) -> list[Repo
             answer = await github.installation_call(installation, path)
         except (Gone, Suspended):
             return []  # it was removed while we listed
+        except AppRefused:
+            raise
+        except NotPermitted as refused:
+            # One account keeps the App out, by its list of allowed addresses for example. The
+            # others are read.
+            log.warning("installation_refused", installation=installation, why=refused.message)
+            return []
         for each in answer.fields.each("repositories"):
             one = reading.repository_of(each, github.options.host)
             github.tokens.learn(one.ref, one.id.id)

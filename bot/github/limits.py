@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from bot.github import told_times
 from bot.github.reading import Fields
 from bot.github.wire import Answer
 from service.provider.errors import (
@@ -30,11 +31,10 @@ YOUNG_WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # "not yet visible" lasts up t
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A rate limit; `wait_s` as the answer named it, `reset` of a primary one in Unix seconds."""
+    """A rate limit; `wait_s` as the answer named it, of a primary one until its reset."""
 
     wait_s: float | None = None
     is_primary: bool = False
-    reset: float | None = None
 
 
 # The calls that GitHub's published description (OpenAPI) marks as creating content, as far as
@@ -85,20 +85,23 @@ def creates_content(method: str, tail: str) -> bool:
     return any(method == verb and form.fullmatch(tail) for verb, form in CONTENT)
 
 
-def limit_in(answer: Answer) -> Limit | None:
-    """Return the rate limit that an answer reports; GraphQL reports it inside a success."""
+def limit_in(answer: Answer, now: datetime) -> Limit | None:
+    """Return the rate limit that an answer reports; GraphQL reports it inside a success.
+
+    `now` counts where the answer has no time of its own.
+    """
     content, headers = answer.content, answer.headers
     if answer.status != 200 or not isinstance(content, dict) or "errors" not in content:
-        return limit_of(answer.status, headers, answer.message)
+        return limit_of(answer.status, headers, answer.message, now)
     errors = Fields(content).each("errors")
     if any(error.words("type") in USED_UP for error in errors):
-        return Limit(is_primary=True, reset=_seconds(headers.get("x-ratelimit-reset")))
+        return Limit(told_times.until_reset_s(headers, now), is_primary=True)
     if any("secondary rate limit" in error.words("message").lower() for error in errors):
         return Limit(_seconds(headers.get("retry-after")))
     return None
 
 
-def limit_of(status: int, headers: Mapping[str, str], message: str) -> Limit | None:
+def limit_of(status: int, headers: Mapping[str, str], message: str, now: datetime) -> Limit | None:
     """Return the rate limit that an answer reports; header names in lower case."""
     wait, words = _seconds(headers.get("retry-after")), message.lower()
     if status == 422 and any(part in words for part in TOO_QUICK):
@@ -108,7 +111,7 @@ def limit_of(status: int, headers: Mapping[str, str], message: str) -> Limit | N
     if wait is not None:
         return Limit(wait)
     if headers.get("x-ratelimit-remaining") == "0":
-        return Limit(is_primary=True, reset=_seconds(headers.get("x-ratelimit-reset")))
+        return Limit(told_times.until_reset_s(headers, now), is_primary=True)
     if status == 429 or "rate limit" in words or "abuse" in words:
         return Limit()
     return None
@@ -117,7 +120,7 @@ def limit_of(status: int, headers: Mapping[str, str], message: str) -> Limit | N
 def error_of(answer: Answer, path: str, now: datetime) -> ProviderError | None:
     """Return the error that a refusal means; None when GitHub cannot be used."""
     words, message = words_of(answer), answer.message.lower()
-    if limit_of(answer.status, answer.headers, message) is not None:
+    if limit_of(answer.status, answer.headers, message, now) is not None:
         later = now + timedelta(seconds=SECONDARY_S)
         return Throttled("GitHub's rate limit is used up for now.", later)
     match answer.status:

@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 import structlog
 
-from bot.github import outcomes, reading, refs
+from bot.github import limits, outcomes, reading, refs
 from bot.github.client import RepositoryClient
 from bot.github.reading import Fields, Words
 from bot.github.wire import Answer
 from service.provider import markers
-from service.provider.errors import GoneKind, NotPermitted, OutcomeUnknown
+from service.provider.errors import GoneKind, NotPermitted, OutcomeUnknown, Unavailable
 from service.provider.labels import LabelRemoval, LabelReturn, StateLabel
 from service.provider.values import (
     CheckReport,
@@ -55,11 +55,39 @@ class Notices:
         """Write a notice; return its id, None when the place takes no more notices."""
         try:
             return await self._say(client, notice)
-        except OutcomeUnknown:
+        except OutcomeUnknown as unknown:
             again = notice
             if not isinstance(notice, Reaction | LabelRemoval | LabelReturn):
                 again = replace(notice, first=False)
-            return await refs.retry_unknown(client, lambda: self._say(client, again))
+            try:
+                await self._look_for(client, again)
+                return await refs.retry_unknown(client, lambda: self._say(client, again))
+            except Unavailable as trouble:
+                # It could not be read back, so the text may be there all the same.
+                raise OutcomeUnknown(f"{unknown.message} {trouble.message}") from trouble
+
+    async def _look_for(self, client: RepositoryClient, notice: Notice) -> None:
+        """Wait until a new text is there, as long as its call may still be under way.
+
+        GitHub may carry out a call whose connection is cut, and show it later.
+        """
+        for wait_s in (0.0, *limits.YOUNG_WAITS_S):
+            await client.clock.sleep(wait_s)
+            if await self._is_there(client, notice):
+                return
+
+    async def _is_there(self, client: RepositoryClient, notice: Notice) -> bool:
+        """Return whether a text is there that is new; True for what may be written twice."""
+        match notice:
+            case StatusComment(known_id=None):
+                return await self._found_comment(client, notice.number, notice.marker) is not None
+            case Reply():
+                marker = _marker_of(notice)
+                return await self._found_comment(client, notice.number, marker) is not None
+            case CheckReport(known_id=None):
+                return await self._found_run(client, notice) is not None
+            case _:
+                return True
 
     async def _say(self, client: RepositoryClient, notice: Notice) -> str | None:
         match notice:
@@ -100,7 +128,7 @@ class Notices:
         return await _comment(client, notice.number, body)
 
     async def _reply(self, client: RepositoryClient, notice: Reply) -> str | None:
-        marker = f"<!-- headgate:reply {notice.action_id} -->"
+        marker = _marker_of(notice)
         if not notice.first:
             known = await self._found_comment(client, notice.number, marker)
             if known is not None:
@@ -146,13 +174,18 @@ class Notices:
             "check_runs",
             {"check_name": notice.name, "filter": "all"},
         )
-        wanted = (notice.name, notice.external_id, self._app_id)
+        wanted = (notice.name, self._app_id)
         ours = [
             run
             for run in listed
-            if (run.text("name"), run.words("external_id"), reading.app_id_of(run)) == wanted
+            if (run.text("name"), reading.app_id_of(run)) == wanted
+            and (notice.replaces or run.words("external_id") == notice.external_id)
         ]
         return max(ours, key=lambda run: run.number("id"), default=None)
+
+
+def _marker_of(notice: Reply) -> str:
+    return f"<!-- headgate:reply {notice.action_id} -->"
 
 
 async def _comment(client: RepositoryClient, number: int, body: str) -> str | None:

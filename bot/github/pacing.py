@@ -13,14 +13,14 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import IntEnum, StrEnum
 from math import inf
 
 from cachetools import LRUCache
 from gidgethub.sansio import RateLimit
 
-from bot.github import limits
+from bot.github import limits, told_times
 from bot.github.limits import Limit
 from service.clock import Clock
 from service.provider.budget import Budget, LimitName, LimitUse, Pressure
@@ -91,10 +91,12 @@ class _Counts:
     def add_push(self, repo: str) -> None:
         """Count one push by git."""
         self.add(CallKind.PUSH)
+        self.pushes(repo)
         self._pushes.setdefault(repo, deque()).append(self._clock.monotonic_s())
 
     def add_landed(self, pull_requests: int) -> None:
         """Count landed pull requests."""
+        self._within(self._landed, _HOUR_S)
         for _ in range(pull_requests):
             self._landed.append(self._clock.monotonic_s())
             self._telemetry.count("headgate_provider_landed_total")
@@ -186,6 +188,15 @@ class Cost:
         return WRITES if self.is_write else self.resource
 
 
+@dataclass(frozen=True, slots=True)
+class HourLimit:
+    """A primary limit and when it is reset, by the monotonic clock: nobody can set that."""
+
+    limit: int
+    remaining: int
+    reset_s: float
+
+
 class Pacer:
     """The limiter of one installation.
 
@@ -212,7 +223,7 @@ class Pacer:
         self._careful_until_s = 0.0
         self._closed_until_s = 0.0
         self._strikes = 0
-        self._rate_limits: dict[str, RateLimit] = {}
+        self._rate_limits: dict[str, HourLimit] = {}
         self._changed = asyncio.Event()
         self.counts = _Counts(clock, telemetry)
 
@@ -236,7 +247,9 @@ class Pacer:
         except ValueError:
             return
         if limit is not None:
-            self._rate_limits[headers.get("x-ratelimit-resource", "core")] = limit
+            left_s = told_times.until_reset_s(headers, self._clock.now()) or 0.0
+            resource = headers.get("x-ratelimit-resource", "core")
+            self._set_limit(resource, limit.limit, limit.remaining, left_s)
 
     @property
     def remaining(self) -> int | None:
@@ -246,9 +259,17 @@ class Pacer:
     def left_of(self, resource: str) -> int | None:
         """Return the calls left of one limit; None while it is unknown or starts anew."""
         limit = self._rate_limits.get(resource)
-        if limit is None or limit.reset_datetime <= self._clock.now():
+        if limit is None or self._left_s(limit) <= 0:
             return None
         return limit.remaining
+
+    def spent_until(self, resource: str) -> datetime | None:
+        """Return when a limit is reset that has too little left for a test branch; else None."""
+        limit = self._rate_limits.get(resource)
+        if limit is None or limit.remaining > _floor(Priority.BUILD, limit.limit):
+            return None
+        left_s = self._left_s(limit)
+        return self._clock.now() + timedelta(seconds=left_s) if left_s > 0 else None
 
     def budget(self, repo: str) -> Budget:
         """Return what is used of the limits that apply to a repository, `owner/name`."""
@@ -284,10 +305,10 @@ class Pacer:
         found.append(LimitUse(LimitName.PUSHES_MINUTE, self.counts.pushes(repo), PUSHES_MAX))
         names = {"core": LimitName.REST_HOUR, "graphql": LimitName.GRAPHQL_HOUR}
         for resource, limit in self._rate_limits.items():
-            if resource in names and limit.limit and limit.reset_datetime > now:
-                used = limit.limit - limit.remaining
-                use = LimitUse(names[resource], used, limit.limit, limit.reset_datetime)
-                found.append(use)
+            left_s = self._left_s(limit)
+            if resource in names and limit.limit and left_s > 0:
+                used, reset = limit.limit - limit.remaining, now + timedelta(seconds=left_s)
+                found.append(LimitUse(names[resource], used, limit.limit, reset))
         return tuple(found)
 
     def _pressure(self, uses: Sequence[LimitUse]) -> Pressure:
@@ -307,11 +328,10 @@ class Pacer:
         self._is_limited = True
         now_s = self._clock.monotonic_s()
         if limit.is_primary:
-            reset = limit.reset or self._clock.now().timestamp() + limits.SECONDARY_S
+            left_s = limits.SECONDARY_S if limit.wait_s is None else limit.wait_s
             known = self._rate_limits.get(resource)
-            most = 0 if known is None else known.limit
-            self._rate_limits[resource] = RateLimit(limit=most, remaining=0, reset_epoch=reset)
-            return max(reset - self._clock.now().timestamp(), 0.0) + AFTER_RESET_S
+            self._set_limit(resource, 0 if known is None else known.limit, 0, left_s)
+            return left_s + AFTER_RESET_S
         wait_s = limit.wait_s
         if wait_s is None:
             times, longest_s = self._strikes, limits.SECONDARY_MAX_S
@@ -321,6 +341,15 @@ class Pacer:
         self._closed_until_s = max(self._closed_until_s, now_s + wait_s)
         self._careful_until_s = now_s + CAREFUL_S
         return wait_s
+
+    def refuse_if_closed(self) -> None:
+        """Raise Throttled while a limit holds; for a call that waits in no line."""
+        core = self._rate_limits.get("core")
+        waits = [self._closed_until_s - self._clock.monotonic_s()]
+        if core is not None and core.remaining == 0:
+            waits.append(self._left_s(core))
+        if max(waits) > 0:
+            raise self._throttled(max(waits))
 
     async def _enter(self, cost: Cost) -> None:
         queue = self._queues[cost.line]
@@ -368,8 +397,10 @@ class Pacer:
         now_s = self._clock.monotonic_s()
         self._in_flight += 1
         self._is_writing = self._is_writing or cost.is_write
-        self._points[cost.resource].append((now_s, cost.points))
+        # Old ones are dropped here, too: where no limits hold, nothing else looks at them.
+        self._points_of(cost.resource, now_s).append((now_s, cost.points))
         if cost.is_content or cost.is_seen:
+            self._content_times(now_s)
             self._content.append((now_s, cost.is_content))
 
     def _wait_s(self, cost: Cost) -> float:
@@ -390,8 +421,16 @@ class Pacer:
         limit = self._rate_limits.get(cost.resource)
         if limit is None or limit.remaining > _floor(cost.priority, limit.limit):
             return 0.0
-        left_s = (limit.reset_datetime - self._clock.now()).total_seconds()
+        left_s = self._left_s(limit)
         return left_s + AFTER_RESET_S if left_s > 0 else 0.0
+
+    def _set_limit(self, resource: str, limit: int, remaining: int, left_s: float) -> None:
+        reset_s = self._clock.monotonic_s() + left_s
+        self._rate_limits[resource] = HourLimit(limit, remaining, reset_s)
+
+    def _left_s(self, limit: HourLimit) -> float:
+        """Return the seconds until a limit is reset."""
+        return limit.reset_s - self._clock.monotonic_s()
 
     def _points_wait_s(self, now_s: float, cost: Cost) -> float:
         points = self._points_of(cost.resource, now_s)

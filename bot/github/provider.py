@@ -18,8 +18,10 @@ from bot.github import (
     files,
     installations,
     limits,
+    own_work,
     people,
     refs,
+    reverts,
     testbranches,
     tickets,
     translate,
@@ -41,13 +43,17 @@ from bot.github.pull_requests import PullRequests
 from bot.github.reading import Unreadable
 from bot.github.translate import OwnApp
 from service.clock import Clock
+from service.landed_work import WorkJudged
 from service.parsers import Parsers
 from service.provider.archives import NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.budget import Budget
-from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource
+from service.provider.ci import Artifact, CiJob, CiProgress, CiRun, Judged, PullRequestSource
+from service.provider.ci_plans import CiPlan
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
 from service.provider.labels import LabelChange, LabelRemoval, LabelReturn
+from service.provider.overlaps import OverlapRequest, Overlaps
+from service.provider.reverts import OpenedRevert, RevertRequest
 from service.provider.signals import Delivery, FailedDelivery, PullRequestChanged, Signal, Where
 from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
@@ -70,7 +76,7 @@ from service.provider.values import (
     CommentsRead,
     Commit,
     CommitAuthor,
-    Conflicted,
+    LandedByUs,
     LandStop,
     ListedPullRequest,
     Merged,
@@ -79,13 +85,16 @@ from service.provider.values import (
     NotPossible,
     PullRequest,
     Reaction,
+    Rehearsed,
     Reply,
     Repository,
     Required,
+    StatusPosted,
     VehicleAdvice,
     VehicleRef,
 )
 from service.telemetry import SILENT, Meter
+from service.troubles import Troubles
 from service.vocabulary import Actor, RepoRef, Sha
 
 NO_MIRRORS = MirrorOptions(BuildMethod.REST, Path(), 0)
@@ -106,10 +115,11 @@ class GitHubProvider:
         clock: Clock,
         telemetry: Meter = SILENT,
         parsers: Parsers | None = None,
+        troubles: Troubles | None = None,
     ) -> None:
         self._clock = clock
         self._options = options
-        self._github = GitHubClient(options, clock, telemetry, parsers)
+        self._github = GitHubClient(options, clock, telemetry, parsers, troubles)
         self._artifacts = Artifacts(options)
         self._protection = Protection(clock, options.app_id)
         self._reports = Reports(clock, options.app_id)
@@ -230,8 +240,14 @@ class GitHubProvider:
     async def build(self, request: BuildRequest) -> BuildResult:
         return await self._repeatable(self._builder.build, request.repo, Priority.BUILD, request)
 
-    async def rehearse(self, request: BuildRequest) -> Conflicted | None:
+    async def overlaps(self, request: OverlapRequest) -> Overlaps | None:
+        return await self._repeatable(self._builder.overlaps, request.repo, Priority.SWEEP, request)
+
+    async def rehearse(self, request: BuildRequest) -> Rehearsed | None:
         return await self._repeatable(self._builder.rehearse, request.repo, Priority.BUILD, request)
+
+    async def judge(self, request: BuildRequest) -> Mapping[int, WorkJudged]:
+        return await self._repeatable(self._builder.judge, request.repo, Priority.BUILD, request)
 
     async def repeats_commits(self, repo: RepoRef, target: str) -> bool:
         return await self._repeatable(self._builder.repeats_commits, repo, Priority.BUILD, target)
@@ -284,6 +300,25 @@ class GitHubProvider:
         settle = self._landing.settle_merged if may_show else self._landing.close_landed
         return await self._repeatable(settle, repo, Priority.NOTICE, number, head_sha, commit)
 
+    async def landed_by_us(self, repo: RepoRef, number: int) -> LandedByUs | None:
+        return await self._repeatable(own_work.landed, repo, Priority.VERDICT, number)
+
+    async def shows_end(self, repo: RepoRef, sha: Sha, name: str, submission: str) -> bool:
+        read, app_id = own_work.shows_end, self._options.app_id
+        return await self._repeatable(read, repo, Priority.SWEEP, app_id, sha, name, submission)
+
+    async def statuses_posted(
+        self, repo: RepoRef, marker: str, since: datetime
+    ) -> Sequence[StatusPosted]:
+        read, app_id = own_work.statuses_posted, self._options.app_id
+        return await self._repeatable(read, repo, Priority.SWEEP, app_id, marker, since)
+
+    async def closed_pull_requests(
+        self, repo: RepoRef, base: str, since: datetime
+    ) -> Sequence[ListedPullRequest]:
+        read = own_work.closed_pull_requests
+        return await self._repeatable(read, repo, Priority.SWEEP, base, since)
+
     async def delete_head(self, repo: RepoRef, number: int, head_sha: Sha) -> NotPossible | None:
         return await self._repeatable(chains.delete, repo, Priority.SWEEP, number, head_sha)
 
@@ -314,6 +349,9 @@ class GitHubProvider:
     async def rerun(self, repo: RepoRef, sha: Sha, names: Sequence[str]) -> NotPossible | None:
         return await self._repeatable(ci_runs.rerun, repo, Priority.BUILD, sha, names)
 
+    async def can_rerun(self, repo: RepoRef) -> bool:
+        return await self._repeatable(ci_runs.can_rerun, repo, Priority.SWEEP)
+
     async def stop_ci(self, repo: RepoRef, sha: Sha) -> NotPossible | None:
         return await self._repeatable(ci_runs.stop_ci, repo, Priority.BUILD, sha)
 
@@ -332,8 +370,23 @@ class GitHubProvider:
         priority = Priority.VERDICT if is_awaited else Priority.SWEEP
         return await self._repeatable(ci_runs.ci_runs, repo, priority, since)
 
+    async def pull_request_suites(self, repo: RepoRef, sha: Sha) -> Collection[str]:
+        return await self._repeatable(ci_runs.pull_request_suites, repo, Priority.VERDICT, sha)
+
     async def ci_jobs(self, repo: RepoRef, run_id: str, attempt: int) -> Sequence[CiJob]:
         return await self._repeatable(ci_runs.ci_jobs, repo, Priority.VERDICT, run_id, attempt)
+
+    async def ci_progress(
+        self, repo: RepoRef, sha: Sha, groups: Collection[str], *, is_poll: bool = False
+    ) -> Sequence[CiProgress]:
+        priority = Priority.SWEEP if is_poll else Priority.VERDICT
+        return await self._repeatable(ci_runs.ci_progress, repo, priority, sha, frozenset(groups))
+
+    async def ci_files(self, repo: RepoRef, commit: Sha) -> str:
+        return await self._repeatable(workflows.digest, repo, Priority.VERDICT, commit)
+
+    async def ci_plan(self, repo: RepoRef, commit: Sha) -> CiPlan:
+        return await self._repeatable(workflows.plan, repo, Priority.VERDICT, commit)
 
     async def ci_artifacts(
         self, repo: RepoRef, run_id: str, *, is_awaited: bool = False
@@ -386,6 +439,12 @@ class GitHubProvider:
 
     async def start_dry_test(self, request: DryTestRequest) -> DryTest:
         return await self._once(testbranches.start_dry_test, request.repo, Priority.BUILD, request)
+
+    async def open_revert(self, request: RevertRequest) -> OpenedRevert | NotPossible:
+        return await self._repeatable(reverts.open_revert, request.repo, Priority.BUILD, request)
+
+    async def follow(self, repo: RepoRef, branch: str, sha: Sha) -> None:
+        await self._repeatable(reverts.follow, repo, Priority.NOTICE, branch, sha)
 
     def budget(self, repo: RepoRef) -> Budget | None:
         pacer = self._github.pacer_of(repo)

@@ -54,6 +54,10 @@ class Fields:
         """Return the names of the members."""
         return tuple(self._members)
 
+    def as_object(self) -> dict[str, object]:
+        """Return all members as they came."""
+        return dict(self._members)
+
     def text(self, name: str) -> str:
         """Return a required string."""
         found = self.text_or(name, None)
@@ -227,7 +231,14 @@ def pull_ref_of(answer: Fields) -> tuple[int, Sha, str]:
 def listed_pull_of(answer: Fields) -> ListedPullRequest:
     """Return a pull request in a list."""
     number, head, _ = pull_ref_of(answer)
-    return ListedPullRequest(number, head, time_of(answer, "updated_at"))
+    author = answer.inner_or_none("user")
+    return ListedPullRequest(
+        number,
+        head,
+        time_of(answer, "updated_at"),
+        "" if author is None else author.text("login"),
+        answer.inner("head").text("ref"),
+    )
 
 
 def time_of(answer: Fields, name: str) -> ProviderTime | None:

@@ -8,10 +8,12 @@ from bot.github import options as github_options
 from bot.github.client import GitHubClient
 from bot.github.options import SECRET_CHARS_MIN, GitHubOptions
 from bot.github.reading import Fields, Unreadable
+from bot.github.troubles import HostTroubles
 from bot.github.wire import Broken, Exchange, Wire
 from service.clock import Clock
 from service.errors import StartRefused
 from service.provider.errors import ProviderError
+from service.troubles import Troubles
 
 SECRET_BYTES = 32
 LOST = (404, 422)
@@ -49,7 +51,7 @@ async def register(options: GitHubOptions, code: str, clock: Clock) -> Registere
     `options` name the host; they have no credentials yet. An App without a webhook secret gets
     one. Raises CodeExpired, RegistrationFailed.
     """
-    wire = Wire(options)
+    wire = Wire(options, HostTroubles(options.host, clock, Troubles(clock)))
     url = f"{options.addresses.api}/app-manifests/{quote(code, safe='')}/conversions"
     try:
         answer = await wire.send(Exchange("POST", url, "", False))

@@ -36,7 +36,7 @@ from service.provider.values import (
     Vehicle,
     VehicleRef,
 )
-from service.vocabulary import Mergeability, MergeMethod, Sha
+from service.vocabulary import Mergeability, MergeMethod, Resolved, Sha
 
 STEPS_MAX = 200
 TITLE_CHARS_MAX = 250
@@ -123,6 +123,9 @@ class Build:
         self._pulls = pulls
         self.own = OwnBranches(client, request)
         self.is_line = is_line(request)
+        self.resolved: dict[int, tuple[Resolved, ...]] = {
+            step.number: step.resolved for step in request.steps
+        }
 
     async def start(self) -> BuildResult:
         """Merge every step on the scratch branch, then publish it."""
@@ -422,7 +425,9 @@ class Build:
         """Return the result of a finished build."""
         return Built(
             tip=made[-1].commit,
-            prefixes=made,
+            prefixes=tuple(
+                replace(each, resolved=self.resolved.get(each.number, ())) for each in made
+            ),
             branch=branch,
             published=branch == self.request.branch,
             vehicle_number=None if draft is None else draft[0],

@@ -57,6 +57,7 @@ from service.vocabulary import Actor, ActorKind, Channel, Sha
 
 GHOST = Person(id="", login="ghost", is_bot=False)
 COMMITS_LISTED_MAX = 2048  # of one push
+FILES_LISTED_MAX = 3000  # of one of its commits
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +310,10 @@ def _pushed_paths(payload: Fields) -> frozenset[str] | None:
     commits = payload.each("commits")
     if not commits or payload.flag("forced") or len(commits) >= COMMITS_LISTED_MAX:
         return None
-    return frozenset(path for commit in commits for path in _changed_paths(commit))
+    changed = [list(_changed_paths(commit)) for commit in commits]
+    if any(len(paths) >= FILES_LISTED_MAX for paths in changed):
+        return None
+    return frozenset(path for paths in changed for path in paths)
 
 
 def _changed_paths(commit: Fields) -> Iterator[str]:

@@ -6,7 +6,7 @@ what an answer means, `client.py` what follows from it.
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ from gidgethub import sansio
 
 from bot.github.options import GitHubOptions
 from bot.github.reading import Fields, Unreadable
+from bot.github.troubles import HostTroubles
 from service import tracing
 from service.telemetry import SILENT, Meter
 from service.tracing import Side
@@ -99,11 +100,21 @@ class Answer:
         return self.headers.get("x-github-request-id", "")
 
 
-class Wire:
-    """The connections to one host. Create it inside the running event loop."""
+Observer = Callable[[Exchange, Answer], None]
 
-    def __init__(self, options: GitHubOptions, telemetry: Meter = SILENT) -> None:
+
+class Wire:
+    """The connections to one host. Create it inside the running event loop.
+
+    `observer` sees each exchange that had an answer.
+    """
+
+    def __init__(
+        self, options: GitHubOptions, troubles: HostTroubles, telemetry: Meter = SILENT
+    ) -> None:
+        self.observer: Observer | None = None
         self._telemetry = telemetry
+        self._troubles = troubles
         self._agent = options.user_agent
         self._api_version = options.api_version
         self._root = options.addresses.api + "/"
@@ -145,13 +156,20 @@ class Wire:
     async def _answered(self, exchange: Exchange) -> Answer:
         try:
             answer = await self._sent(exchange)
-        except Broken:
+        except Broken as failure:
             self._telemetry.count("headgate_provider_requests_total", "none")
+            self._troubles.failed(failure.message)
             raise
+        if self.observer is not None:
+            self.observer(exchange, answer)
         self._telemetry.count("headgate_provider_requests_total", str(answer.status))
         if answer.status == 401:
             kind = "app" if exchange.is_app else "installation"
             self._telemetry.count("headgate_credentials_rejected_total", kind)
+        if answer.status >= 500:
+            self._troubles.failed(f"it answers {answer.status}")
+        else:
+            self._troubles.answered()
         return answer
 
     async def _sent(self, exchange: Exchange) -> Answer:

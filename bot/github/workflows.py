@@ -4,17 +4,19 @@
 GitHub's "Workflow syntax" and "Events that trigger workflows" (docs/reference/queue-settings.md).
 """
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import cast
 
-from bot.github import files, workflow_files
+from bot.github import ci_plans, files, workflow_files
 from bot.github.client import RepositoryClient
 from bot.github.workflow_files import Unread, Workflow, WorkflowJob
 from service.errors import Overloaded
 from service.parser_process import Job, Limits
 from service.parsers import Stopped
+from service.provider.ci_plans import CiPlan, PlannedJob
 from service.provider.errors import Refused, Unavailable
 from service.provider.values import Vehicle, VehicleAdvice
 from service.vocabulary import Sha
@@ -141,13 +143,44 @@ async def read(client: RepositoryClient, target: str, commit: Sha) -> Workflows:
         return Workflows()
     job = Job(workflow_files.pieces, (texts, target), PARSER_LIMITS)
     try:
-        pieces = await client.github.parsers.run(client.repo, job, client.clock)
+        pieces = await _parsed(client, job)
     except Stopped as stopped:
         return Workflows(trouble=f"Reading the workflow files {stopped.why}.")
+    return _workflows_of([cast(Workflow | Unread, each) for each in pieces])
+
+
+async def plan(client: RepositoryClient, commit: Sha) -> CiPlan:
+    """Return what the workflow files of a commit say about failures; empty when unreadable.
+
+    Raises as `read`.
+    """
+    texts = await contents(client, commit)
+    if not texts:
+        return CiPlan()
+    try:
+        pieces = await _parsed(client, Job(ci_plans.pieces, (texts, FOLDER), PARSER_LIMITS))
+    except Stopped:
+        return CiPlan()
+    return CiPlan(tuple(cast(PlannedJob, each) for each in pieces))
+
+
+async def digest(client: RepositoryClient, commit: Sha) -> str:
+    """Return a digest of the names and contents of the workflow files of a commit."""
+    answer = await client.find(f"/contents/{FOLDER}", {"ref": commit}, is_kept=True)
+    listed = () if answer is None else answer.objects
+    rows = sorted(
+        f"{each.words('type')} {each.words('name')} {each.words('sha')}" for each in listed
+    )
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+
+async def _parsed(client: RepositoryClient, job: Job) -> Iterable[object]:
+    """Return the pieces of a parser's result. Raises Stopped, and Unavailable if none is free."""
+    try:
+        return await client.github.parsers.run(client.repo, job, client.clock)
     except Overloaded as busy:
         later = client.clock.now() + timedelta(seconds=busy.retry_after_s)
         raise Unavailable(busy.detail, later) from busy
-    return _workflows_of([cast(Workflow | Unread, each) for each in pieces])
 
 
 def _workflows_of(each_file: Sequence[Workflow | Unread]) -> Workflows:

@@ -16,7 +16,7 @@ from aiohttp import web
 from bot import keys, listening
 from bot.github import options, wire
 from bot.github import webhook as receiver
-from bot.github.audits.facts import skew_s
+from bot.github.told_times import skew_s
 from bot.listening import Address
 from bot.settings import APP_FILE, Settings
 from bot.uploader.proxies import Proxies

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from email.utils import format_datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,6 +27,7 @@ from bot.sandbox import artifacts, command, deliver, job_tokens, registration
 from bot.sandbox.acts import actions_by_people, seeds
 from bot.sandbox.auth import Credentials
 from bot.sandbox.deliver import APP_SLUG
+from bot.sandbox.faces import PLAIN, Face
 from bot.sandbox.faults import Fault, lands_other_tree
 from bot.sandbox.graph import endpoint
 from bot.sandbox.pages import Pages
@@ -185,11 +187,12 @@ class _Control:
 
     async def deliveries(self, _: Json) -> Json:
         """Every attempt to deliver a webhook so far, oldest first."""
-        names = ("id", "guid", "event", "action", "redelivery", "status", "payload")
+        names = ("id", "guid", "event", "action", "redelivery", "status")
         listed = [
             {
                 **{name: getattr(one, name) for name in names},
                 "at": stamp(one.at),
+                "payload": json.loads(one.body),
                 "status_code": one.answer_code,
             }
             for one in self.world.attempts
@@ -215,7 +218,7 @@ class SandboxOptions:
     nothing happens by itself: the owner of the clock also runs the jobs. At most
     `commands_at_once` commands of checks run at the same time. Without `has_app` the App is first
     registered and installed in the browser. `has_example`: it begins with the repositories of
-    acts/seeds.py.
+    acts/seeds.py. `face`: how it behaves where GitHub has been seen to do so in two ways.
     """
 
     host: str = "127.0.0.1"
@@ -234,6 +237,7 @@ class SandboxOptions:
     has_app: bool = True
     has_example: bool = False
     observer: Observer | None = None
+    face: Face = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +367,8 @@ def _make_world(options: SandboxOptions, folder: Path) -> World:
     world.allow_commands = options.allow_commands
     world.command_places = asyncio.Semaphore(options.commands_at_once)
     world.pass_env = options.pass_env
+    world.face = options.face
+    world.orders.seed(f"{options.seed}:{options.face.seed}")
     for login in (*seeds.PEOPLE, seeds.STRANGER):
         world.add_account(login)
     world.installs_itself = options.has_app
@@ -408,6 +414,7 @@ def build_app(
     app = web.Application(
         middlewares=[guard(hosts), _fault_middleware(served)], client_max_size=BODY_MAX
     )
+    app.on_response_prepare.append(_dated(world))
     for route in ROUTES:
         app.router.add_route(
             route.method, f"{doors.PREFIX}{route.path}", partial(_serve, served, route)
@@ -423,6 +430,15 @@ def build_app(
     SignIn(world, credentials, pages).add_to(app)
     pages.add_to(app)
     return app
+
+
+def _dated(world: World) -> Any:
+    """Give each answer the stand-in's own time, also one that a fault puts in its place."""
+
+    async def date(_: web.Request, answer: web.StreamResponse) -> None:
+        answer.headers["Date"] = format_datetime(world.timeline.callers_now(), usegmt=True)
+
+    return date
 
 
 async def _serve(served: Door, route: Route, request: web.Request) -> web.StreamResponse:

@@ -34,7 +34,6 @@ class InstallationToken:
     installation: Installation
     repositories: frozenset[int] | None
     permissions: dict[str, str]
-    issued_at: datetime
     expires_at: datetime
 
     def effective(self) -> dict[str, str]:
@@ -104,9 +103,9 @@ class Credentials:
         while len(secret) < TOKEN_LENGTH:
             secret += hashlib.sha256(seed + secret.encode()).hexdigest()
         secret = secret[:TOKEN_LENGTH]
-        issued = self.world.timeline.now()
-        expires = self.world.timeline.callers_now() + TOKEN_LIFETIME
-        token = InstallationToken(installation, repositories, permissions, issued, expires)
+        now = self.world.timeline.callers_now()
+        token = InstallationToken(installation, repositories, permissions, now + TOKEN_LIFETIME)
+        self._tokens = {key: one for key, one in self._tokens.items() if now < one.expires_at}
         self._tokens[secret] = token
         return secret, token
 
@@ -123,7 +122,7 @@ class Credentials:
             return None
         token = self._tokens.get(secret)
         if token is not None:
-            is_over = self.world.timeline.now() >= token.issued_at + TOKEN_LIFETIME
+            is_over = self.world.timeline.callers_now() >= token.expires_at
             if is_over or token.installation.id not in self.world.installations:
                 raise refused("auth.bad")
             return token

@@ -13,15 +13,16 @@ import asyncio
 import os
 import signal
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 from bot.sandbox import artifacts, ci_file, deliver, job_tokens, reports, standing
 from bot.sandbox.ci_file import CheckPlan, Plan
 from bot.sandbox.git import Objects
-from bot.sandbox.records import Account, Actor, App, CheckRun
+from bot.sandbox.records import Account, Actor, App, CheckRun, Step
 from bot.sandbox.shapes import checks
 from bot.sandbox.world import PullRequest, Repository, WorkflowRun, World
 
@@ -238,6 +239,7 @@ def _begin(repository: Repository, plan: Plan, trigger: Trigger) -> None:
         updated_at=now,
         begun={1: now},
         is_draft=trigger.is_draft,
+        path=plan.workflow,
     )
     repository.workflow_runs.append(run)
     _announce(repository, run, "requested")
@@ -253,25 +255,63 @@ def _begin_attempt(repository: Repository, run: WorkflowRun, planned: Iterable[C
     run.status, run.conclusion = "in_progress", None
     run.updated_at = run.begun[run.attempt] = repository.world.now()
     jobs = run.jobs.setdefault(run.attempt, [])
-    for plan in planned:
-        conclusion = _conclusion(repository, run, plan)
-        if conclusion == "never":
-            continue
-        begin = _begin_check if plan.kind == "check" else _begin_status
-        begin(repository, run, plan, conclusion)
+    run.waiting = [plan.name for plan in planned]
+    _begin_ready(repository, run)
     _announce(repository, run, "in_progress")
     if not jobs:
         close_when_done(repository, run)
 
 
-def _conclusion(repository: Repository, run: WorkflowRun, plan: CheckPlan) -> str:
+def _begin_ready(repository: Repository, run: WorkflowRun) -> None:
+    """Begin the waiting checks whose needed jobs have all ended; skip those that one stops."""
+    read = ci_file.read(repository.git.objects, run.tested_sha)
+    plans = () if read is None else read.checks
+    is_moving = True
+    while is_moving:
+        is_moving = False
+        for plan in [one for one in plans if one.name in run.waiting]:
+            needed = _needed(run, plan)
+            if needed is None:
+                continue
+            run.waiting.remove(plan.name)
+            is_moving = True
+            is_stopped = not (needed <= {"success"} or plan.condition)
+            conclusion = "skipped" if is_stopped else _conclusion(repository, run, plan, needed)
+            if conclusion != "never":
+                begin = _begin_check if plan.kind == "check" else _begin_status
+                begin(repository, run, plan, conclusion)
+
+
+def _needed(run: WorkflowRun, plan: CheckPlan) -> set[str] | None:
+    """Return how the jobs that a check needs have ended; None while one has not."""
+    if any(ci_file.is_meant(name, other) for name in plan.needs for other in run.waiting):
+        return None
+    jobs = [
+        job
+        for job in latest_jobs(run)
+        if any(ci_file.is_meant(name, job.name) for name in plan.needs)
+    ]
+    if any(job.status != "completed" for job in jobs):
+        return None
+    return {"success" if job.id in run.forgiven else job.conclusion or "" for job in jobs}
+
+
+def _conclusion(
+    repository: Repository, run: WorkflowRun, plan: CheckPlan, needed: Collection[str]
+) -> str:
     if run.is_draft and plan.skips_drafts:
         return "skipped"
     if plan.paths and not ci_file.touches(plan.paths, _changed(repository, run.tested_sha)):
         return "skipped"
     draw = f"{repository.world.seed}:{run.head_sha}:{plan.name}:{run.attempt}"
+    has_failed = any(word != "success" for word in needed)
+    rules = tuple(
+        rule
+        for rule in plan.rules
+        if (has_failed or not rule.needs_failed) and rule.attempt in (None, run.attempt)
+    )
     ruled = ci_file.conclusion_of(
-        repository.git.objects, plan.rules, run.tested_sha, run.head_branch, draw
+        repository.git.objects, rules, run.tested_sha, run.head_branch, draw
     )
     if ruled == "success" and artifacts.failing_tests(repository, run, plan):
         return "failure"
@@ -290,11 +330,44 @@ def _begin_check(
     check.runner, check.failed_steps = plan.runner, plan.failed_steps
     check.attempt = run.attempt
     run.jobs[run.attempt].append(check)
+    if plan.may_fail:
+        run.forgiven.add(check.id)
+    if conclusion == "skipped" and plan.needs:
+        # A job that does not begin, because one that it needs has not succeeded, takes no time.
+        actor = Actor(check.suite.app.bot, check.suite.app)
+        reports.change_run(repository, check, actor, {"conclusion": conclusion})
+        return
+    seconds = plan.seconds
+    if plan.steps:
+        check.steps = _steps(repository, run, plan)
+        seconds = (check.steps[-1].ends_at - check.steps[0].begins_at).total_seconds()
+        if any(step.conclusion == "failure" for step in check.steps):
+            conclusion = "failure"
     if conclusion != "hang":
         word = "failure" if conclusion == "error" else conclusion
         name = f"CI check {plan.name} of {repository.full_name}"
         end = partial(_end_check, repository, run, (check, plan), word)
-        repository.world.timeline.later(0.0 if plan.run else plan.seconds, name, end)
+        repository.world.timeline.later(0.0 if plan.run else seconds, name, end)
+
+
+def _steps(repository: Repository, run: WorkflowRun, plan: CheckPlan) -> tuple[Step, ...]:
+    """Return the steps of a job that begins now, with their ends."""
+    found: list[Step] = []
+    at, has_failed = repository.world.now(), False
+    for step in plan.steps:
+        if has_failed and not step.condition:
+            found.append(Step(step.name, at, at, "skipped"))
+            continue
+        draw = f"{repository.world.seed}:{run.head_sha}:{plan.name}:{step.name}:{run.attempt}"
+        ruled = ci_file.conclusion_of(
+            repository.git.objects, step.rules, run.tested_sha, run.head_branch, draw
+        )
+        conclusion = "success" if step.may_fail else ruled
+        has_failed = has_failed or conclusion == "failure"
+        ends_at = at + timedelta(seconds=step.seconds)
+        found.append(Step(step.name, at, ends_at, conclusion))
+        at = ends_at
+    return tuple(found)
 
 
 async def _end_check(
@@ -351,11 +424,14 @@ def _begin_status(
 
 
 def close_when_done(repository: Repository, run: WorkflowRun) -> None:
-    """End a run whose jobs have all ended."""
+    """Start the jobs of a run whose needs have ended, and end it if all of its jobs have."""
+    if run.status != "completed" and run.waiting:
+        _begin_ready(repository, run)
     jobs = run.jobs.get(run.attempt, [])
-    if run.status == "completed" or any(job.status != "completed" for job in jobs):
+    is_open = run.waiting or any(job.status != "completed" for job in jobs)
+    if run.status == "completed" or is_open:
         return
-    conclusions = {job.conclusion or "" for job in latest_jobs(run)}
+    conclusions = {job.conclusion or "" for job in latest_jobs(run) if job.id not in run.forgiven}
     order = ("failure", "timed_out", "action_required", "cancelled", "stale")
     _finish(repository, run, next((word for word in order if word in conclusions), "success"))
 
@@ -374,7 +450,7 @@ def _finish(repository: Repository, run: WorkflowRun, conclusion: str) -> None:
 def _announce(repository: Repository, run: WorkflowRun, action: str) -> None:
     fields = {
         "workflow_run": checks.workflow_run(repository, run),
-        "workflow": checks.workflow(repository),
+        "workflow": checks.workflow(repository, run.path),
     }
     deliver.emit(repository, "workflow_run", action, fields, run.actor)
 
@@ -383,6 +459,7 @@ def cancel(repository: Repository, run: WorkflowRun) -> None:
     """Cancel what still runs; a run that is over stays as it is."""
     if run.status == "completed":
         return
+    run.waiting.clear()
     for job in run.jobs.get(run.attempt, []):
         if job.status != "completed":
             actor = Actor(job.suite.app.bot, job.suite.app)
@@ -391,17 +468,48 @@ def cancel(repository: Repository, run: WorkflowRun) -> None:
     _finish(repository, run, "cancelled")
 
 
+def _needs_any(plan: CheckPlan, others: Iterable[CheckPlan]) -> bool:
+    return any(ci_file.is_meant(name, each.name) for name in plan.needs for each in others)
+
+
 def rerun(repository: Repository, run: WorkflowRun, *, failed_only: bool) -> None:
     """Start a run again as its next attempt, in the same suite with new check runs.
 
     Earlier artifacts are removed when everything runs again (actions/upload-artifact 323).
     """
-    plan = ci_file.read(repository.git.objects, run.tested_sha)
-    if plan is None or plan.error is not None:
+    if failed_only:
+        rerun_jobs(repository, run, failed_jobs(run))
         return
-    bad = {job.name for job in latest_jobs(run) if job.conclusion not in ("success", "skipped")}
-    chosen = [one for one in plan.checks if not failed_only or one.name in bad]
-    if not failed_only:
+    plan = _plan_again(repository, run)
+    if plan is not None:
         run.artifacts.clear()
+        run.attempt += 1
+        _begin_attempt(repository, run, plan.checks)
+
+
+def failed_jobs(run: WorkflowRun) -> list[CheckRun]:
+    """The jobs of a run that have not succeeded, without those that were skipped."""
+    return [job for job in latest_jobs(run) if job.conclusion not in ("success", "skipped")]
+
+
+def rerun_jobs(repository: Repository, run: WorkflowRun, jobs: Iterable[CheckRun]) -> None:
+    """Start these jobs and those that need them as the next attempt; the others are kept.
+
+    https://docs.github.com/en/actions/how-tos/manage-workflow-runs/re-run-workflows-and-jobs
+    """
+    plan = _plan_again(repository, run)
+    if plan is None:
+        return
+    names = {job.name for job in jobs}
+    chosen = [one for one in plan.checks if one.name in names]
+    for one in plan.checks:
+        # The file lists a job after those that it needs.
+        if one not in chosen and _needs_any(one, chosen):
+            chosen.append(one)
     run.attempt += 1
     _begin_attempt(repository, run, chosen)
+
+
+def _plan_again(repository: Repository, run: WorkflowRun) -> Plan | None:
+    plan = ci_file.read(repository.git.objects, run.tested_sha)
+    return None if plan is None or plan.error is not None else plan

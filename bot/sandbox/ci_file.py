@@ -29,6 +29,7 @@ Conclusion = Literal[
     "never",
     "hang",
 ]
+Condition = Literal["", "always()"]
 Texts = tuple[str, ...]
 
 
@@ -46,12 +47,18 @@ class Contains(Part):
 
 
 class Rule(Part):
-    """One line of `rules`: its conclusion where all of its conditions hold."""
+    """One line of `rules`: its conclusion where all of its conditions hold.
+
+    `needs_failed`: a job that this one needs has not succeeded. `attempt`: in this attempt of the
+    run alone.
+    """
 
     exists: Texts = ()
     contains: Contains | None = None
     flake: float | None = None
     branch: str | None = None
+    needs_failed: bool = False
+    attempt: int | None = None
     conclusion: Conclusion
 
 
@@ -72,6 +79,20 @@ class ReportPlan(Part):
     tests: tuple[CasePlan, ...] = ()
 
 
+class StepPlan(Part):
+    """One step of a job; it fails where its rules say so.
+
+    After a failed step only steps with `if: always()` run. With `continue-on-error` its failure
+    shows as a success and fails nothing.
+    """
+
+    name: str = Field(min_length=1)
+    seconds: float = 1.0
+    rules: tuple[Rule, ...] = ()
+    condition: Condition = Field(default="", alias="if")
+    may_fail: bool = Field(default=False, alias="continue-on-error")
+
+
 class CheckPlan(Part):
     """One check of the file; `seconds` in world time, `timeout_s` in real time.
 
@@ -79,6 +100,11 @@ class CheckPlan(Part):
     `paths` the check is skipped where no changed file matches, with `skips_drafts` on the events
     of draft pull requests, as jobs with an `if` are. With `sends` its job may ask for OIDC tokens,
     and sends its report to Headgate itself; what is not accepted becomes an artifact.
+
+    With `steps` its job takes their seconds one after the other, and fails if one of them does.
+    `needs` names other checks of the file, `test` also `test (3.12)`: its job begins when theirs
+    have ended, and is skipped if one has not succeeded, unless it has `if: always()`. With
+    `continue-on-error` its own failure counts for none that needs it, nor for the run.
     """
 
     name: str = Field(min_length=1)
@@ -95,15 +121,22 @@ class CheckPlan(Part):
     paths: Texts = ()
     skips_drafts: bool = False
     sends: bool = False
+    steps: tuple[StepPlan, ...] = ()
+    needs: Texts = ()
+    condition: Condition = Field(default="", alias="if")
+    may_fail: bool = Field(default=False, alias="continue-on-error")
 
     @model_validator(mode="after")
     def _fits(self) -> "CheckPlan":
-        if self.kind == "status" and {"run", "reports", "runner", "failed_steps"} & (
-            self.model_fields_set
-        ):
+        of_job = {"run", "reports", "runner", "failed_steps", "steps", "needs"}
+        if self.kind == "status" and of_job & self.model_fields_set:
             raise ValueError(f"{self.name}: only a check has a job, with a command and reports")
+        if self.steps and self.run is not None:
+            raise ValueError(f"{self.name}: a job has steps or a command")
         if self.junit is not None and self.run is None:
             raise ValueError(f"{self.name}: junit is written by a command")
+        if self.needs and self.kind == "status":
+            raise ValueError(f"{self.name}: only a check has a job, which may need others")
         return self
 
 
@@ -118,14 +151,24 @@ class Plan(Part):
     """The whole file; with `error` it could not be read and nothing of it runs.
 
     With `paths` nothing starts, and so nothing reports, where no changed file matches. `delays`:
-    seconds between an event and the start, by event.
+    seconds between an event and the start, by event. `workflow` is the path that its runs show,
+    as of the workflow file that says the same.
     """
 
     triggers: Triggers = Triggers()
     paths: Texts = ()
     delays: dict[str, float] = {}
     checks: tuple[CheckPlan, ...] = ()
+    workflow: str = PATH
     error: str | None = Field(default=None, exclude=True)
+
+    @model_validator(mode="after")
+    def _is_ordered(self) -> "Plan":
+        for place, one in enumerate(self.checks):
+            before = [other.name for other in self.checks[:place]]
+            if not all(any(is_meant(name, other) for other in before) for name in one.needs):
+                raise ValueError(f"{one.name}: list the checks that it needs before it")
+        return self
 
     def runs_on_push(self, branch: str) -> bool:
         """Return whether a push to a branch starts it."""
@@ -148,6 +191,11 @@ def parse(body: bytes) -> Plan:
         return Plan.model_validate(yaml.safe_load(body))
     except (yaml.YAMLError, ValidationError, UnicodeDecodeError) as error:
         return Plan(triggers=Triggers(push=("**",), pull_request=True), error=str(error))
+
+
+def is_meant(name: str, check: str) -> bool:
+    """Return whether `needs` means a check by a name: one of a matrix has its values behind it."""
+    return check == name or check.startswith(f"{name} (")
 
 
 def touches(paths: Texts, changed: Iterable[str]) -> bool:

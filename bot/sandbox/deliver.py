@@ -1,14 +1,16 @@
 """Webhooks: events as deliveries to the App, and the log of every attempt.
 
 `emit` builds the payload at once and sends it when it is due, so that a delivery may be late but
-never contains what happened later. Each is sent once, within 10 s, without retries (the
-provider's "Handling failed webhook deliveries"). Faults are applied before sending.
+never contains what happened later. GitHub promises no order of deliveries: with `Face.jitter_s`
+they overtake each other. Each is sent once, within 10 s, without retries (the provider's
+"Handling failed webhook deliveries"). Faults are applied before sending.
 """
 
 import hashlib
 import hmac
 import json
 import uuid
+import zlib
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -23,6 +25,8 @@ from bot.sandbox.world import Attempt, Repository, World
 TIMEOUT_S = 10.0
 LOG_KEPT = timedelta(days=3)
 LOG_KEPT_GHES = timedelta(days=7)
+LOG_BYTES_MAX = 32 * 2**20
+LOG_MAX = 20_000
 APP_SLUG = "headgate"
 ALWAYS_SENT = frozenset({"installation", "installation_repositories", "installation_target"})
 
@@ -73,12 +77,11 @@ def emit_to(world: World, installation: Installation, event: Event) -> None:
         action=event.action,
         installation=installation.id,
         repository=repository.id if repository is not None else None,
-        payload=payload,
-        body=json.dumps(payload, separators=(",", ":")).encode(),
+        packed=zlib.compress(json.dumps(payload, separators=(",", ":")).encode(), 1),
         redelivery=False,
         at=world.now(),
     )
-    copies = [(0.0, attempt)]
+    copies = [(world.orders.random() * world.face.jitter_s, attempt)]
     for fault in world.faults.of_delivery(event.name, event.action):
         copies = _struck(world, fault, copies)
     for delay, copy in copies:
@@ -120,17 +123,26 @@ def _dispatch(world: World, attempt: Attempt, delay: float = 0.0) -> None:
 
 async def _send(world: World, attempt: Attempt) -> None:
     attempt.at = world.now()
-    attempt.headers = _headers_of(world, attempt)
-    world.attempts.append(attempt)
-    kept = LOG_KEPT_GHES if world.is_ghes else LOG_KEPT
-    while world.attempts[0].at < world.now() - kept:
-        del world.attempts[0]
+    _keep(world, attempt)
     if world.courier is not None:
         await world.courier(attempt)
 
 
-def _headers_of(world: World, attempt: Attempt) -> dict[str, str]:
-    """The headers of a delivery, with the signature over its bytes."""
+def _keep(world: World, attempt: Attempt) -> None:
+    """Log an attempt; drop those past their days, or the oldest above a bound of this process.
+
+    The world's days may be minutes, so days alone are no bound.
+    """
+    log = world.attempts
+    log.append(attempt)
+    world.attempts_bytes += len(attempt.packed)
+    begin = world.now() - (LOG_KEPT_GHES if world.is_ghes else LOG_KEPT)
+    while log[0].at < begin or len(log) > LOG_MAX or world.attempts_bytes > LOG_BYTES_MAX:
+        world.attempts_bytes -= len(log.popleft().packed)
+
+
+def headers_of(world: World, attempt: Attempt, body: bytes) -> dict[str, str]:
+    """Return the headers of a delivery, with the signature over its bytes."""
     secret = world.webhook_secret.encode()
     return {
         "Accept": "*/*",
@@ -141,8 +153,8 @@ def _headers_of(world: World, attempt: Attempt) -> dict[str, str]:
         "X-GitHub-Hook-ID": "1",
         "X-GitHub-Hook-Installation-Target-ID": str(world.app.id if world.app else 0),
         "X-GitHub-Hook-Installation-Target-Type": "integration",
-        "X-Hub-Signature": f"sha1={hmac.new(secret, attempt.body, 'sha1').hexdigest()}",
-        "X-Hub-Signature-256": f"sha256={hmac.new(secret, attempt.body, 'sha256').hexdigest()}",
+        "X-Hub-Signature": f"sha1={hmac.new(secret, body, 'sha1').hexdigest()}",
+        "X-Hub-Signature-256": f"sha256={hmac.new(secret, body, 'sha256').hexdigest()}",
     }
 
 
@@ -160,12 +172,12 @@ def redeliver(world: World, attempt: Attempt) -> None:
 
 async def carry(world: World, session: aiohttp.ClientSession, attempt: Attempt) -> None:
     """Post a delivery to the App's address; a receiver that fails or hangs is only logged."""
-    before = world.timeline.now()
+    before, body = world.timeline.now(), attempt.body
     try:
         async with session.post(
             world.webhook_url or "",
-            data=attempt.body,
-            headers=attempt.headers,
+            data=body,
+            headers=headers_of(world, attempt, body),
             timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
             allow_redirects=False,
         ) as answer:

@@ -18,6 +18,7 @@ CALL_KINDS = {
     "graphql_partial": "The last field of the answer is null, with an error.",
     "hang": "The call waits for `s` seconds.",
     "html": "The call is answered with an HTML page instead.",
+    "late": "The connection is cut, and the call is served `s` seconds later.",
     "mergeable_null": "Every mergeability is unknown for `s` seconds.",
     "other_tree": "A merge lands another tree than the merged one.",
     "permission_409": "The call is answered with 409 and `message` instead.",

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from cachetools import LRUCache
+
 from bot.sandbox.command import GitFailed
 
 ZERO = "0" * 40
@@ -27,6 +29,9 @@ REF_NAME = re.compile(r"refs(/(?!\.)((?!\.\.|@\{)[^\x00-\x20\x7f~^:?*\[\\/])+(?<
 """The names that `git check-ref-format` accepts."""
 PART_MAX = 250
 """Bytes of a part of a name: it is the name of a file, for a moment with `.lock`."""
+COMMITS_MAX = 20_000
+LINES_MAX = 100_000
+"""Commits, and lines of trees, that are kept parsed: about 20 MB and 25 MB."""
 
 # Packs would hide objects from the loose reader below, so git must never make one here.
 CONFIG = """\
@@ -90,7 +95,7 @@ class NewCommit:
 
 
 class Objects:
-    """The objects of a repository and all its forks; nothing is ever removed.
+    """The objects of a repository and all its forks; none is ever removed from the disk.
 
     `signed` holds the commits that the provider made, and therefore signed, itself.
     `follows_renames` makes merges that GitHub was not seen to make.
@@ -100,8 +105,8 @@ class Objects:
         self.folder = folder
         self.follows_renames = False
         self.signed: set[str] = set()
-        self._commits: dict[str, Commit] = {}
-        self._trees: dict[str, tuple[TreeItem, ...]] = {}
+        self._commits: LRUCache[str, Commit] = LRUCache(COMMITS_MAX)
+        self._trees: LRUCache[str, tuple[TreeItem, ...]] = LRUCache(LINES_MAX, _size_of)
         self._generations: dict[str, int] = {}
 
     def read(self, sha: str) -> tuple[str, bytes] | None:
@@ -153,7 +158,9 @@ class Objects:
                 return None
             if stored[0] == "commit":
                 return self.tree(self.a_commit(sha).tree)
-            parsed = self._trees[sha] = tuple(_parse_tree(stored[1]))
+            parsed = tuple(_parse_tree(stored[1]))
+            if _size_of(parsed) <= LINES_MAX:
+                self._trees[sha] = parsed
         return parsed
 
     def blob(self, sha: str) -> bytes | None:
@@ -281,11 +288,32 @@ class Objects:
 
     def log(self, tip: str, without: str | None = None) -> list[Commit]:
         """The commits of `tip` that `without` does not have; descendants before ancestors."""
-        inside = self.ancestors(tip) - (self.ancestors(without) if without else set())
+        inside = self._only_of(tip, without) if without else self.ancestors(tip)
         commits = [self.a_commit(sha) for sha in inside]
         return sorted(
             commits, key=lambda one: (self.generation(one.sha), one.committer.at), reverse=True
         )
+
+    def _only_of(self, tip: str, without: str) -> Iterable[str]:
+        """Return what `tip` reaches and `without` does not; the rest of the past is not read."""
+        reached: dict[str, bool] = {tip: True}
+        reached[without] = False
+        # Descendants come first, so it is known of each whether `without` reaches it.
+        todo = [(-self.generation(sha), sha) for sha in reached]
+        heapq.heapify(todo)
+        own = 0 if tip == without else 1
+        while own:
+            sha = heapq.heappop(todo)[1]
+            own -= reached[sha]
+            for parent in self.a_commit(sha).parents:
+                if parent not in reached:
+                    heapq.heappush(todo, (-self.generation(parent), parent))
+                    own += reached[sha]
+                    reached[parent] = reached[sha]
+                elif reached[parent] and not reached[sha]:
+                    reached[parent] = False
+                    own -= 1
+        return (sha for sha, is_own in reached.items() if is_own)
 
     def first_parents(self, tip: str, most: int) -> list[Commit]:
         """The newest `most` commits of the first-parent history, newest first."""
@@ -398,6 +426,10 @@ def _write_whole(path: Path, content: str) -> None:
     fresh = path.with_name(f"{path.name}.lock")
     fresh.write_text(content)
     fresh.rename(path)
+
+
+def _size_of(tree: tuple[TreeItem, ...]) -> int:
+    return len(tree) + 1
 
 
 def _parse_commit(sha: str, body: bytes) -> Commit:

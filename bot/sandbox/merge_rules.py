@@ -248,9 +248,22 @@ def merge_state(pull: PullRequest) -> str:
     """
     if not pull.open or pull.mergeable is None:
         return "UNKNOWN"
+    return _state_of_merge(pull)
+
+
+def last_merge_state(pull: PullRequest) -> str:
+    """The merge state as REST and events show it, which GitHub may keep once it is closed."""
+    is_kept = pull.repository.world.face.shows_mergeable and not pull.merged
+    if is_kept and pull.mergeable is not None:
+        return _state_of_merge(pull)
+    return merge_state(pull)
+
+
+def _state_of_merge(pull: PullRequest) -> str:
+    """The merge state of a pull request whose mergeability is known."""
     if not pull.mergeable:
         return "DIRTY"
-    if pull.draft:
+    if pull.draft and not pull.repository.world.face.has_no_draft_state:
         return "DRAFT"
     broken = broken_by_merge(pull, None, None)
     if broken.rulesets or broken.classic:

@@ -179,11 +179,22 @@ class CheckSuite:
     forced_conclusion: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a job: when it begins and ends, and how; the world's time says how far it is."""
+
+    name: str
+    begins_at: datetime
+    ends_at: datetime
+    conclusion: str
+
+
 @dataclass(slots=True)
 class CheckRun:
     """One check run; a re-run is a new one with the same name in the same suite.
 
-    `attempt`, `runner` and `failed_steps` are what its job shows; without an attempt it is no job.
+    `attempt`, `runner`, `failed_steps` and `steps` are what its job shows; without an attempt it is
+    no job.
     """
 
     id: int
@@ -202,6 +213,7 @@ class CheckRun:
     actions: list[Json] = field(default_factory=list)
     runner: str = "sandbox"
     failed_steps: int = 1
+    steps: tuple[Step, ...] = ()
     attempt: int | None = None
 
 

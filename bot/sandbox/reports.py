@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bot.sandbox import deliver, standing
 from bot.sandbox.records import Account, Actor, App, CheckRun, CheckSuite, Status
 from bot.sandbox.refusal import Refusal, invalid, say
-from bot.sandbox.shapes import checks
+from bot.sandbox.shapes import checks, git_data
 from bot.sandbox.world import Repository, World
 
 STATUSES_PER_CONTEXT_MAX = 1000
@@ -89,24 +89,37 @@ def add_run(
 def change_run(
     repository: Repository, run: CheckRun, actor: Actor, fields: Mapping[str, object]
 ) -> None:
-    """Change a check run; completing it raises `check_run.completed`, and so on."""
-    was_completed = run.status == "completed"
+    """Change a check run; completing it raises `check_run.completed`, and so on.
+
+    So does another conclusion of a completed one, as recorded on github.com.
+    """
+    before = run.conclusion
     _change(repository.world, run, fields)
     run.suite.updated_at = repository.world.now()
-    if run.status == "completed" and not was_completed:
+    if run.conclusion != before:
         _announce_completed(repository, run, actor.account)
 
 
-def _announce_completed(repository: Repository, run: CheckRun, sender: Account) -> None:
-    _announce_run(repository, run, "completed", sender)
+def _announce_completed(repository: Repository, run: CheckRun, account: Account) -> None:
+    _announce_run(repository, run, "completed", account)
     if standing.suite_state(run.suite)[0] == "completed":
         fields = {"check_suite": checks.suite(repository, run.suite)}
+        sender = _sender(repository, run.suite.head_sha, account)
         deliver.emit(repository, "check_suite", "completed", fields, sender)
 
 
-def _announce_run(repository: Repository, run: CheckRun, action: str, sender: Account) -> None:
+def _announce_run(repository: Repository, run: CheckRun, action: str, account: Account) -> None:
     fields = {"check_run": checks.check_run_event(repository, run)}
+    sender = _sender(repository, run.suite.head_sha, account)
     deliver.emit(repository, "check_run", action, fields, sender)
+
+
+def _sender(repository: Repository, sha: str, reporter: Account) -> Account:
+    """The sender of an event about the checks of a commit: who reported, or the author of it."""
+    if not repository.world.face.reports_as_author:
+        return reporter
+    author = repository.git.objects.a_commit(sha).author
+    return git_data.account_of(repository.world, author) or reporter
 
 
 def _change(world: World, run: CheckRun, fields: Mapping[str, object]) -> None:

@@ -7,6 +7,7 @@ repository are in records.py.
 import asyncio
 import hashlib
 import random
+import zlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 
+from bot.sandbox.faces import PLAIN
 from bot.sandbox.faults import Faults
 from bot.sandbox.git import BareRepository
 from bot.sandbox.records import (
@@ -43,6 +45,8 @@ from bot.sandbox.records import (
 from bot.sandbox.timeline import Timeline
 
 CALLS_KEPT = 50_000
+CALL_BODIES_KEPT = 16 * 2**20  # bytes; an older call is kept without its body
+MOVES_KEPT = 100_000
 CONTENT_KEPT = 10_000
 COMMANDS_AT_ONCE = 4
 
@@ -57,14 +61,17 @@ class Attempt:
     action: str | None
     installation: int | None
     repository: int | None
-    payload: Json
-    body: bytes
+    packed: bytes
     redelivery: bool
     at: datetime
-    headers: dict[str, str] = field(default_factory=dict)
     answer_code: int = 0
     status: str = "queued"
     duration_s: float = 0.0
+
+    @property
+    def body(self) -> bytes:
+        """The bytes that are sent; `packed` is their zlib form, a tenth as long."""
+        return zlib.decompress(self.packed)
 
 
 Courier = Callable[[Attempt], Awaitable[None]]
@@ -312,6 +319,9 @@ class PullRequest(Issue):
 class WorkflowRun:
     """One run of the CI file; `jobs` contains the check runs of each attempt.
 
+    `path` is the file that it shows. `waiting` names the checks whose jobs wait for others,
+    `forgiven` the ids of jobs whose failure counts for nothing.
+
     `begun` and `ended` contain the start and the conclusion of each attempt. `is_draft`: an event
     of a draft pull request started it.
     """
@@ -336,6 +346,9 @@ class WorkflowRun:
     begun: dict[int, datetime] = field(default_factory=dict)
     ended: dict[int, str] = field(default_factory=dict)
     artifacts: list[Artifact] = field(default_factory=list)
+    path: str = ""
+    waiting: list[str] = field(default_factory=list)
+    forgiven: set[int] = field(default_factory=set)
 
 
 class World:
@@ -351,6 +364,9 @@ class World:
         self.is_ghes = False
         self.knobs = Knobs()
         self.chance = random.Random(seed)  # noqa: S311 - chance of a game, not of a key
+        self.face = PLAIN
+        self.orders = random.Random(seed)  # noqa: S311 - chance of a game, not of a key
+        """Chance of the order of deliveries alone; what CI draws does not depend on it."""
         self.allow_commands = False
         self.command_places = asyncio.Semaphore(COMMANDS_AT_ONCE)
         self.pass_env: tuple[str, ...] = ()
@@ -366,11 +382,14 @@ class World:
         """Every App by its slug, those that report CI results too."""
         self.installations: dict[int, Installation] = {}
         self.repositories: dict[int, Repository] = {}
-        self.attempts: list[Attempt] = []
+        self.attempts: deque[Attempt] = deque()
+        self.attempts_bytes = 0
         self.courier: Courier | None = None
         self.faults = Faults()
-        self.reflog: list[RefMoved] = []
+        self.reflog: deque[RefMoved] = deque(maxlen=MOVES_KEPT)
         self.calls: deque[Json] = deque(maxlen=CALLS_KEPT)
+        self.bodies: deque[tuple[Json, int]] = deque()
+        self.bodies_bytes = 0
         self.content: deque[datetime] = deque(maxlen=CONTENT_KEPT)
         self._names: dict[str, int] = {}
         # Small ids would hide a 32-bit field, so some kinds start beyond it.
@@ -388,6 +407,16 @@ class World:
     def api(self) -> str:
         """The root of all REST addresses."""
         return f"{self.web}/api/v3"
+
+    def note_call(self, call: Json, size: int) -> None:
+        """Log a call, whose body has `size` bytes; drop bodies of old calls above the bound."""
+        self.calls.append(call)
+        self.bodies.append((call, size))
+        self.bodies_bytes += size
+        while self.bodies_bytes > CALL_BODIES_KEPT or len(self.bodies) > CALLS_KEPT:
+            old, freed = self.bodies.popleft()
+            old["body"] = None
+            self.bodies_bytes -= freed
 
     def now(self) -> datetime:
         """World time to the second, as in GitHub's answers."""

@@ -15,7 +15,6 @@ from bot.setup.pages import FOREIGN_FORM, NO_SESSION, Pages
 from bot.setup.sessions import Session, Sessions
 from service.accounts import administrators, installations, page_addresses
 from service.accounts import sessions as people
-from service.accounts.installations import TroubledHosts
 from service.accounts.tenants import RepositoryRecord
 from service.dashboard import readers
 from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
@@ -30,6 +29,7 @@ from service.mergequeue.wording import holds, rule_notes
 from service.mergequeue.wording.rule_notes import RuleNote
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
+from service.troubles import sentences
 from service.vocabulary import Actor, ActorKind, Channel, MergeMethod
 
 PATH = "/setup/queues"
@@ -234,7 +234,7 @@ class FirstQueue:
         known = await self._known()
         start = (number - 1) * SHOWN_MAX
         rows = await asyncio.gather(*map(self._row, known[start : start + SHOWN_MAX]))
-        troubled = [str(why) for why in self._runtime.memory.of(TroubledHosts).errors.values()]
+        troubled = sentences(self._runtime.troubles.all(), self._runtime.clock.now())
         return self._pages.page(
             "queues.html",
             status,
@@ -244,7 +244,7 @@ class FirstQueue:
             number=number,
             has_more=start + SHOWN_MAX < len(known),
             created=created,
-            error=error or "; ".join(troubled),
+            error=error or troubled,
             csrf=session.csrf,
             install_url=session.install_url,
             administrator=await self._administrator(request),

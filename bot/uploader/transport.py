@@ -22,6 +22,9 @@ from bot.uploader import proxies
 Json = dict[str, object]
 
 UPLOAD_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0)
+OVER_BUDGET = "over_budget"
+"""The code of a refusal that lasts for hours: asking again soon does not help."""
+
 PAUSE_MAX_S = 60.0
 # The service may wait 30 s for a place and 30 s for a parser, and read for 20 s.
 TIMEOUT_S = 100.0
@@ -119,14 +122,16 @@ class Service(NamedTuple):
     fork_run: str = ""
     repository: str = ""
 
-    def send(self, request: Request) -> Json:
+    def send(self, request: Request, pauses_s: Sequence[float] | None = None) -> Json:
         """Send a request and return the response's JSON object. Raises RequestFailed.
 
-        Retries transient failures; a service that times out is not asked again.
+        Retries transient failures after `UPLOAD_PAUSES_S`, or other pauses; a service that times
+        out is not asked again.
         """
         headers = {"User-Agent": "headgate-upload", **_authorization_of(self), **request.headers}
         with_headers = request._replace(headers=headers)
-        retries = Retries(UPLOAD_PAUSES_S, self.timeout_s, self.log, self.clock.sleep)
+        pauses = UPLOAD_PAUSES_S if pauses_s is None else pauses_s
+        retries = Retries(pauses, self.timeout_s, self.log, self.clock.sleep)
         return send(self.url, with_headers, retries, lambda each: _content_of(self.url, each))
 
 
@@ -321,7 +326,8 @@ def _content_of(url: str, response: Response) -> Json:
 def raise_if_transient(response: Response, codes: Sequence[str] = ()) -> None:
     """Raise Transient for a refusal that may pass, by its status or one of the codes."""
     code = (json_object(response.body) or {}).get("code")
-    is_transient = response.status == HTTPStatus.TOO_MANY_REQUESTS or response.status >= 500
+    is_limited = response.status == HTTPStatus.TOO_MANY_REQUESTS and code != OVER_BUDGET
+    is_transient = is_limited or response.status >= 500
     if is_transient or code in codes:
         retry_after = response.headers.get("Retry-After")
         # A date, or neither, counts as no pause.

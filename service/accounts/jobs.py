@@ -22,8 +22,8 @@ NOT_SET_UP = (
     " an x-api-token."
 )
 ELSEWHERE = (
-    "An OIDC token uploads test results, sets impacted targets and does nothing else. Send an"
-    " x-api-token, which `headgate token create` makes."
+    "An OIDC token uploads test results, reports failed tests, lists suspected tests, sets impacted"
+    " targets and does nothing else. Send an x-api-token, which `headgate token create` makes."
 )
 UNKNOWN_REPOSITORY = (
     "The OIDC token is of a repository on which the App is not installed. Install it there first."

@@ -80,9 +80,12 @@ def sign(session: Tx, runtime: Runtime, payload: bytes, now: datetime) -> tuple[
     """Return a payload in a signed envelope, and the id of the key; None if it cannot sign.
 
     A key that this instance cannot open stays: it may be the key of instances with another secret
-    key, which would replace this one's in turn.
+    key, which would replace this one's in turn. A key that was made while the clock was ahead
+    begins earlier, or what it signs after the clock was set right would count as forged.
     """
     key = signing_keys.present(session) or _made(session, runtime, now)
+    if now < key.since:
+        signing_keys.begin(session, key.id, now)
     try:
         return runtime.keys.signed(key.sealed, payload), key.id
     except ServiceError as closed:

@@ -35,7 +35,8 @@ class RepositoryRecord:
 class TokenRecord:
     """An API token; `digest` is its keyed hash, `repositories` None means all.
 
-    A rotation makes it expire earlier than it was granted.
+    A rotation makes it expire earlier than it was granted. In all queues together it may have so
+    many `open_entries`, and use so many `ci_minutes` a day (docs/design/budgets.md 2); 0: no limit.
     """
 
     id: str
@@ -51,6 +52,8 @@ class TokenRecord:
     expires_at: datetime | None
     last_used_at: datetime | None
     revoked_at: datetime | None
+    open_entries: int = 0
+    ci_minutes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,8 @@ class TokenView:
     expires_at: datetime | None
     last_used_at: datetime | None
     revoked_at: datetime | None
+    open_entries: int
+    ci_minutes: int
 
 
 @dataclass(frozen=True, slots=True)

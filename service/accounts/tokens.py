@@ -33,7 +33,10 @@ TOKENS_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class TokenRequest:
-    """A token to make. `expires_in_days` None: never, only when asked for explicitly."""
+    """A token to make. `expires_in_days` None: never, only when asked for explicitly.
+
+    `open_entries` and `ci_minutes` limit what it has in queues and uses in a day; 0: no limit.
+    """
 
     host: str
     org_slug: str
@@ -41,6 +44,8 @@ class TokenRequest:
     role: Role
     repositories: tuple[RepoRef, ...] | None = None
     expires_in_days: int | None = EXPIRES_IN_DAYS
+    open_entries: int = 0
+    ci_minutes: int = 0
 
 
 async def create_token(runtime: Runtime, request: TokenRequest, actor: Actor) -> IssuedToken:
@@ -68,6 +73,8 @@ async def create_token(runtime: Runtime, request: TokenRequest, actor: Actor) ->
         expires_at=ends,
         last_used_at=None,
         revoked_at=None,
+        open_entries=request.open_entries,
+        ci_minutes=request.ci_minutes,
     )
     row = audit_log.allowed(actor, None, "token.create", f"token/{public}", now)
     view = await runtime.store.run(_insert, draft, request.repositories, row)
@@ -313,6 +320,8 @@ def _views(session: Tx, org_id: int, records: Sequence[TokenRecord]) -> tuple[To
             expires_at=record.expires_at,
             last_used_at=record.last_used_at,
             revoked_at=record.revoked_at,
+            open_entries=record.open_entries,
+            ci_minutes=record.ci_minutes,
         )
         for record in records
     )
@@ -323,6 +332,8 @@ def _write_down(session: Tx, record: TokenRecord, row: AuditEntry) -> None:
     data = {
         "name": record.name,
         "role": record.role.value,
+        "open_entries": record.open_entries,
+        "ci_minutes": record.ci_minutes,
         "expires_at": None if ends is None else ends.isoformat(),
     }
     audit.append(session, replace(row, org_id=record.org_id, data=data))

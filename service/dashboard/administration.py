@@ -33,6 +33,7 @@ from service.runtime import Runtime
 from service.testhealth.operations import all_tests
 from service.vocabulary import RepoRef, Role
 
+_DIGITS_MAX = 9
 _ENDED_MAX = 20
 """Ended tokens that are shown, the newest."""
 
@@ -181,18 +182,32 @@ def _is_live(view: TokenView, request: OrganizationRequest) -> bool:
 async def _create_token(runtime: Runtime, request: OrganizationRequest) -> Mapping[str, object]:
     """Create a token; its value is on this one page."""
     org = request.organization
-    days = request.text("days") or str(tokens.EXPIRES_IN_DAYS)
     body = {
         "name": request.text("name"),
         "role": request.text("role"),
         "repositories": _repositories_of(request),
-        "expires_in_days": int(days) if days.isdecimal() and len(days) < 5 else days,
+        "expires_in_days": _number_of(request, "days", tokens.EXPIRES_IN_DAYS),
+        "open_entries": _number_of(request, "open_entries", 0),
+        "ci_minutes": _number_of(request, "ci_minutes", 0),
     }
     asked = common.read(CreateToken, body)
     wanted = TokenRequest(
-        org.host, org.slug, asked.name, asked.role, asked.scope(), asked.lifetime_days()
+        org.host,
+        org.slug,
+        asked.name,
+        asked.role,
+        asked.scope(),
+        asked.lifetime_days(),
+        asked.open_entries or 0,
+        asked.ci_minutes or 0,
     )
     return {"issued": await tokens.create_token(runtime, wanted, request.visitor.actor)}
+
+
+def _number_of(request: OrganizationRequest, name: str, default: int) -> int | str:
+    """Return the number in a field of the form; any other text as it is, which is refused."""
+    text = request.text(name)
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else text or default
 
 
 def _repositories_of(request: OrganizationRequest) -> list[dict[str, str]] | None:

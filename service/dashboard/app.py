@@ -369,7 +369,9 @@ class Pages:
 
     def _tag_of(self, version: Version, visitor: Visitor) -> tuple[str, str]:
         level, now = visitor.level.value, self._runtime.clock.now()
-        tag = f'"{self._runtime.options.version}/{version.number}/{level}/{now:%H:%M}"'
+        troubles = "+".join(one.name for one in self._runtime.troubles.all())
+        own = self._runtime.options.version
+        tag = f'"{own}/{version.number}/{level}/{now:%H:%M}/{troubles}"'
         return tag, version.topic
 
     async def _sent(

@@ -68,6 +68,7 @@ class HealthPage:
         rates = self.numbers.rates
         words = [f"{_percent(rates.flake)} of test runs flake"]
         words.append(f"{_percent(rates.conflict)} of pull requests conflict")
+        words.append(f"{_percent(rates.foreseen)} of failures are foreseen")
         if rates.minutes:
             slowest = max(rates.minutes, key=rates.minutes.__getitem__)
             words.append(f"{slowest} takes {duration(rates.minutes[slowest] * MINUTE_S)}")

@@ -19,7 +19,7 @@ from service.mergequeue.operations.views import PullRequestView
 from service.mergequeue.wording import reasons
 from service.runtime import Options, Runtime
 from service.text import phrases
-from service.text.phrases import Phrase
+from service.text.phrases import Phrase, phrase
 from service.vocabulary import RepoRef
 
 TEAM_MAX = 30
@@ -164,6 +164,8 @@ def _open(runtime: Runtime, one: OpenSubmission) -> OpenRow:
     waits = tuple(line.notes_of(one.value, entry, one.explained, runtime.clock.now()))
     if not waits and run is None:
         waits = (phrases.sentence(reasons.explanation(responses.situation_of(view))),)
+    if one.conflicts:
+        waits += (phrase("Will conflict with {}.", phrases.pulls(one.conflicts)),)
     return OpenRow(
         name=_name(view.queue.repo, entry.pr),
         branch=view.queue.branch,

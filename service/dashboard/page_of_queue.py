@@ -9,6 +9,7 @@ from service.dashboard.line import Axis, Line, LineRow
 from service.dashboard.marks import Mark
 from service.errors import NotFound
 from service.mergequeue.api import responses
+from service.mergequeue.conflict_pairs import Foreseen
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.explaining.eta import SAMPLES_MIN
@@ -26,9 +27,18 @@ from service.mergequeue.engine.targets import Targets
 from service.mergequeue.landing_records import LandingRecord
 from service.mergequeue.operations.page_of_queue import LeftEntry, PageOfQueue
 from service.mergequeue.operations.shadow_report import ShadowReport
+from service.mergequeue.operations.target_health import TargetHealth
 from service.mergequeue.operations.views import PullRequestView, QueueView
 from service.mergequeue.reasons.record import WhoMustAct
-from service.mergequeue.wording import endings, holds, readiness, reasons, rule_notes, situation
+from service.mergequeue.wording import (
+    breaks,
+    endings,
+    holds,
+    readiness,
+    reasons,
+    rule_notes,
+    situation,
+)
 from service.mergequeue.wording.rule_notes import RuleNote
 from service.text import phrases
 from service.text.phrases import Phrase, phrase
@@ -175,12 +185,22 @@ class QueuePage:
     rule_notes: tuple[RuleNote, ...]
     holds: tuple[tuple[Hold, Phrase], ...]
     shadow: ShadowReport | None
+    target: TargetHealth | None
+    conflicts: Foreseen | None
     unknown_because: str
 
     @property
     def value(self) -> MergeQueue:
         """The queue."""
         return self.view.value
+
+    @property
+    def red_checks(self) -> tuple[tuple[str, str, str], ...]:
+        """Names, reports and situations of the checks that are red on the target."""
+        broken = () if self.target is None else self.target.open_breaks
+        return tuple(
+            (each.value.check.name, each.value.url, breaks.situation(each.value)) for each in broken
+        )
 
     @property
     def tip_left(self) -> LeftRow | None:
@@ -248,6 +268,8 @@ def made_of(page: PageOfQueue, after: int, now: datetime) -> QueuePage:
             if hold.reason in LIFTED_BY_PERSON
         ),
         shadow=page.shadow,
+        target=page.target,
+        conflicts=page.conflicts,
         unknown_because="" if view.if_submitted else _unknown_because(value),
     )
 

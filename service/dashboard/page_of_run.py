@@ -139,7 +139,8 @@ def _required(one: CheckedName, standing: verdict.Standing, run: Run) -> ReportR
         return replace(_report(standing.check, mark), more=checked_names.details(one))
     kind = "" if one.reporter is None else _KINDS[one.reporter.kind]
     source = "" if one.reporter is None or not one.reporter.app_id else one.reporter.app_id
-    return ReportRow(one.name, one.url, mark, kind, source and f"App {source}", "", None, None)
+    row = ReportRow(one.name, one.url, mark, kind, source and f"App {source}", "", None, None)
+    return replace(row, more=checked_names.details(one))
 
 
 def _report(check: Check, mark: Mark | None = None) -> ReportRow:

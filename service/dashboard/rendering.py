@@ -9,6 +9,8 @@ import jinja2
 import structlog
 from aiohttp import web
 
+from service import troubles
+from service.accounts.tenants import RepositoryRecord
 from service.dashboard import requests, streams, tabs
 from service.dashboard.filters import FILTERS
 from service.dashboard.readers import Misdirected
@@ -102,7 +104,7 @@ class Rendering:
             "given": {},
             "version": self._runtime.options.version,
         }
-        filled = {**absent, **values}
+        filled = {**absent, **values, "troubles": self._troubles_of(values.get("repository"))}
         html = _templates().get_template(name).render(filled)
         return web.Response(
             text=html,
@@ -111,6 +113,15 @@ class Rendering:
             charset="utf-8",
             headers=self._headers,
         )
+
+    def _troubles_of(self, repository: object) -> list[str]:
+        """Return the troubles that concern a page, in sentences: of a repository, or of all."""
+        known, now = self._runtime.troubles, self._runtime.clock.now()
+        if isinstance(repository, RepositoryRecord):
+            found = known.of(repository.ref.host, repository.ref.owner)
+        else:
+            found = tuple(each for each in known.all() if not each.owner)
+        return [troubles.sentence(each, now) for each in found]
 
     def lines(self, text: str, file: str) -> web.Response:
         """Return lines of JSON as a file of this name."""

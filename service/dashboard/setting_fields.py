@@ -24,11 +24,16 @@ from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.rules import EntryRule
 from service.mergequeue.operations import repository_file
 from service.mergequeue.operations.repository_file import BranchSettings
-from service.mergequeue.operations.setting_types import BATCHING_RULES, ENTRY_RULES
+from service.mergequeue.operations.setting_types import (
+    BATCHING_RULES,
+    CONFLICT_RULES,
+    ENTRY_RULES,
+)
 from service.mergequeue.wording import settings
 from service.mergequeue.wording.settings import Sentence
 from service.settings import Template, short_json
 from service.text.phrases import Phrase
+from service.vocabulary import ConflictRule
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Testing": (
@@ -45,23 +50,27 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Failures": (
         *("can_optimistically_merge", "pending_failure_depth", "confirm_failures"),
         *("auto_retry_limit", "optimization_mode", "result_reuse_enabled"),
-        *("flaky_knowledge_enabled", "max_excused_failures"),
+        *("flaky_knowledge_enabled", "max_excused_failures", "early_failures"),
     ),
     "Merging": (
         "merge_method",
         "land_tested_commits",
+        "conflict_rules",
         "commit_title",
         "commit_body",
         "delete_branch",
         "direct_merge_mode",
         "shadow",
     ),
+    "After the merge": ("red_target", "red_target_checks", "red_target_runs"),
     "Pull requests": (
         *("not_ready_timeout_hours", "fork_policy", "sensitive_paths"),
-        *("allowed_bot_submitters", "comments_enabled"),
+        *("allowed_bot_submitters", "open_entries_per_submitter", "ci_minutes_per_submitter"),
+        "comments_enabled",
         *("commands_enabled", "foreign_commands_enabled"),
         *("status_check_enabled", "label_commands_enabled"),
-        *("enqueueing_label", "state_labels_enabled", "rules"),
+        *("enqueueing_label", "state_labels_enabled", "fair_shares", "rules"),
+        *("conflict_radar", "undone_work", "undone_work_days", "generated_paths"),
     ),
 }
 """Every setting that has an effect, in the order of the page."""
@@ -188,7 +197,7 @@ def text_of(name: str, value: ConfigValue) -> str:
     return orjson.dumps(value).decode().removesuffix(".0")
 
 
-def _line_of(element: str | BatchingRule | EntryRule) -> str:
+def _line_of(element: str | BatchingRule | ConflictRule | EntryRule) -> str:
     if isinstance(element, BatchingRule):
         return element.target_pattern
     return element if isinstance(element, str) else short_json(element)
@@ -232,7 +241,7 @@ def _json_of(name: str, text: str) -> object:
         return {"true": True, "false": False}.get(text, text)
     if kind == BATCHING_RULES:
         return [{"targetPattern": line} for line in lines]
-    if kind == ENTRY_RULES:
+    if kind in (CONFLICT_RULES, ENTRY_RULES):
         return [_decoded(line) for line in lines]
     if _is_list(kind):
         return [] if text == NONE else lines

@@ -17,13 +17,14 @@ from sqlalchemy import URL, Connection, Engine, make_url
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from service import time_limits
+from service import time_limits, troubles
 from service.clock import Clock, Ids
 from service.crash_points import CrashPoints
-from service.database import migrate, postgresql, sqlite, sqlite_file
+from service.database import diagnosis, migrate, postgresql, sqlite, sqlite_file
 from service.database.tables_tenants import DeploymentRow
 from service.errors import DatabaseAway, DatabaseUnavailable, StartRefused
 from service.memory import Memory
+from service.troubles import Part, Trouble, Troubles
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,6 +33,9 @@ Tx: TypeAlias = Connection
 """The first argument of a transaction function: all it may touch, and only for the call."""
 
 Dialect = Literal["sqlite", "postgresql"]
+
+_PART = Part.DATABASE
+_READS, _WRITES = "reads", "writes"
 
 AROUND_COMMIT: dict[str, tuple[str, str]] = {
     "accept": ("tx.accept.before_commit", "tx.accept.after_commit"),
@@ -88,9 +92,12 @@ class Runner(Protocol):
 class Store:
     """Rows that outlive the process."""
 
-    def __init__(self, runner: Runner, dialect: Dialect) -> None:
+    def __init__(self, runner: Runner, dialect: Dialect, clock: Clock) -> None:
         self.runner = runner
         """The way to reach the database; tests put their faults in between."""
+        self.troubles = Troubles(clock)
+        """The troubles of this process, those of its database among them."""
+        self._clock = clock
         self.dialect = dialect
         self.caches = Memory()
         """The memory of this process of the database, as of commits that it has heard of."""
@@ -122,7 +129,7 @@ class Store:
         self, call: Callable[[Connection], T], around_commit: tuple[str, str] | None
     ) -> T:
         try:
-            return await _limited(self.runner.write(call, around_commit))
+            return await self._watched(self.runner.write(call, around_commit), _WRITES)
         except DatabaseUnavailable:
             # It may be committed, and then every cached value of it is outdated.
             self.caches.clear()
@@ -132,7 +139,27 @@ class Store:
         self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """One read-only snapshot: what `fn` returns. Raises DatabaseUnavailable."""
-        return await _limited(self.runner.read(_bound(fn, *args, **kwargs)))
+        return await self._watched(self.runner.read(_bound(fn, *args, **kwargs)), _READS)
+
+    async def _watched(self, asked: Awaitable[T], side: str) -> T:
+        """Wait as `_limited`; report that the database is in trouble, or that it answers again.
+
+        A write proves that it can be read as well.
+        """
+        asked_s = self._clock.monotonic_s()
+        try:
+            answer = await _limited(asked)
+        except DatabaseUnavailable as refused:
+            name = diagnosis.trouble_of(refused)
+            if name is not None:
+                now = self._clock.now()
+                self.troubles.report(Trouble(name, now), side)
+                again = f"Try again in {refused.retry_after_s} seconds."
+                refused.detail = f"{troubles.sentences(self.troubles.of_part(_PART), now)} {again}"
+            raise
+        for proved in (_READS, side):
+            self.troubles.end(_PART, side=proved, asked_s=asked_s)
+        return answer
 
     async def access_version(self) -> int:
         """A number that changes with every token, repository or queue that comes, goes or changes.
@@ -197,13 +224,13 @@ async def open_store(
     where = address(url)
     if where.get_backend_name() == "sqlite":
         opened = await asyncio.to_thread(_open_sqlite, where, crash_points, chosen)
-        store = Store(opened, "sqlite")
+        store = Store(opened, "sqlite", clock)
         # Memory may not have heard of what was committed after its caller's time limit.
         opened.on_unheard = store.caches.clear
     else:
         engine = await asyncio.to_thread(_open_postgresql, where, chosen)
         runner = postgresql.PostgresqlRunner(engine, chosen.pool, crash_points, clock, ids)
-        store = Store(runner, "postgresql")
+        store = Store(runner, "postgresql", clock)
     async with AsyncExitStack() as undo:
         undo.push_async_callback(store.close)
         await store.run(_name_deployment, ids.uuid())

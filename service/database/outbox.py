@@ -213,19 +213,21 @@ SELECT_BEHIND = select(
 )
 _KEYS: BindParameter[str] = bindparam("of_keys", expanding=True)
 SELECT_KNOWN = select(outbox.c.idem_key).where(outbox.c.idem_key.in_(_KEYS))
+_IDS: BindParameter[int] = bindparam("ids", expanding=True)
 MARK_SENT = (
     update(outbox)
-    .where(_ID, _WAITS)
+    .where(outbox.c.id.in_(_IDS), _WAITS)
     .values(
         state=OutboxState.SENT.value,
         attempts=outbox.c.attempts + 1,
         sent_at=bindparam("now"),
         claimed_by=bindparam("by"),
     )
+    .returning(outbox.c.id)
 )
 CLOSE = (
     update(outbox)
-    .where(_ID, _IS_OPEN)
+    .where(outbox.c.id.in_(_IDS), _IS_OPEN)
     .values(state=bindparam("to"), is_open=False, note=bindparam("why"))
 )
 # A settlement is repeated if its response was lost: by then another claim may have sent it.
@@ -396,14 +398,22 @@ def is_behind(session: Connection, lanes: Sequence[Lane]) -> bool:
     return found
 
 
-def mark_sent(session: Connection, by: str, row_id: int, now: datetime) -> bool:
-    """Mark an effect as sent before `by` sends it; False if it was neither ready nor unknown."""
-    return session.execute(MARK_SENT, {"of_id": row_id, "by": by, "now": now}).rowcount == 1
+def mark_sent(
+    session: Connection, by: str, row_ids: Sequence[int], now: datetime
+) -> frozenset[int]:
+    """Mark effects as sent before `by` sends them; return those that were ready or unknown."""
+    if not row_ids:
+        return frozenset()
+    marked = session.execute(MARK_SENT, {"ids": list(row_ids), "by": by, "now": now})
+    return frozenset(marked.scalars())
 
 
-def settle(session: Connection, row_id: int, state: OutboxState, note: str = "") -> None:
-    """End an effect as DONE, FAILED or SUPERSEDED; an ended one stays as it is."""
-    session.execute(CLOSE, {"of_id": row_id, "to": state.value, "why": note[:NOTE_LENGTH_MAX]})
+def settle(
+    session: Connection, row_ids: Collection[int], state: OutboxState, note: str = ""
+) -> None:
+    """End effects as DONE, FAILED or SUPERSEDED; an ended one stays as it is."""
+    ended = {"ids": list(row_ids), "to": state.value, "why": note[:NOTE_LENGTH_MAX]}
+    session.execute(CLOSE, ended)
 
 
 def retry(session: Connection, row: ClaimedEffect, next_at: datetime, error: str) -> None:

@@ -116,6 +116,7 @@ class Joined(Generic[Subject, Answer]):
         self._subjects.update(subjects)
         if self._next is None:
             self._next = asyncio.create_task(self._ask_next())
+            self._next.add_done_callback(_heard)
         # The others go on waiting when this caller is cancelled.
         return await asyncio.shield(self._next)
 
@@ -123,6 +124,12 @@ class Joined(Generic[Subject, Answer]):
         async with self._asking:
             subjects, self._subjects, self._next = self._subjects, set(), None
             return await self._ask(subjects)
+
+
+def _heard(asked: "asyncio.Task[Answer]") -> None:
+    """Take the answer or the error, for which nobody may be waiting any more."""
+    if not asked.cancelled():
+        asked.exception()
 
 
 class LivenessLock:

@@ -12,7 +12,8 @@ from service.database.types import Id, Json, Utc
 class InboxRow(Row, table=True):
     """A delivery, once per (host, delivery id); `is_open` until settled or parked.
 
-    `claimed_by` names the process that processes it.
+    `claimed_by` names the process that processes it. The lane says that as well; programs of
+    schemas before 0018 look here.
     """
 
     __tablename__ = "inbox"
@@ -44,8 +45,31 @@ IS_POISONED = InboxRow.__table__.c.state == literal_column("'poisoned'")
 partial("ix_inbox_poisoned", InboxRow, "id", where=IS_POISONED)
 
 
+class InboxLaneRow(Row, table=True):
+    """A lane of the inbox: the deliveries of one repository.
+
+    A trigger of `inbox` makes it, and increments `arrivals` with each delivery, whatever program
+    stores it. `due_at` is when its oldest open delivery is due, None if none is open. `claimed_by`
+    names the process that works on it; `claimed_at` is by the database's clock.
+    """
+
+    __tablename__ = "inbox_lane"
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=Id)
+    lane: str = Field(unique=True)
+    arrivals: int = Field(sa_type=Id)
+    due_at: datetime | None = Field(sa_type=Utc)
+    claimed_by: str | None
+    claimed_at: datetime | None = Field(sa_type=Utc)
+
+
+IS_FREE_LANE = InboxLaneRow.__table__.c.claimed_by.is_(None)
+partial("ix_inbox_lane_free", InboxLaneRow, "due_at", where=IS_FREE_LANE)
+partial("ix_inbox_lane_claimed", InboxLaneRow, "id", where=~IS_FREE_LANE)
+
+
 class InboxBodyRow(Row, table=True):
-    """The raw bytes of a delivery, deleted long before its id."""
+    """The raw bytes of a delivery, deleted when it is processed, of a parked one after days."""
 
     __tablename__ = "inbox_body"
 

@@ -94,19 +94,40 @@ async def changed_since(runtime: Runtime, queue: QueueRef, run: Run) -> Sequence
     return inputs
 
 
+async def explained_by_now(runtime: Runtime, queue: QueueRef, run: Run) -> bool:
+    """Return whether each failed check of an ended run would be excused or known if it ended now.
+
+    Its tests may have been found flaky, quarantined or red on the target since. Raises the
+    provider's errors.
+    """
+    failing = failing_of(run)
+    reported = await _reported_of(runtime, queue, run) if failing else ()
+    if not failing or failing.keys() != {each.name for each in reported}:
+        return False
+    today = replace(run, created_at=runtime.clock.now())
+    evidence = await _explained(runtime, queue, today, reported)
+    unexplained = (None, Explanation.UNEXPLAINED)
+    return all(evidence.explanations.get(name) not in unexplained for name in failing)
+
+
 async def _reported_of(runtime: Runtime, queue: QueueRef, run: Run) -> tuple[ReportedCheck, ...]:
     """Return the failed checks of whose jobs there are uploads by now."""
     sha = run.sha
     if sha is None:
         return ()
     provider = runtime.providers[queue.repo.host]
-    sent = await runtime.store.read(uploads.of_test_run, queue.repository_id, sha, run.created_at)
+    sent = await runtime.store.read(
+        uploads.of_test_run, queue.repository_id, sha, run.reported_since
+    )
     sent = await _proved(provider, queue.repo, sha, sent)
     conclusions = {
         one.required.name: one.check.raw.lower()
         for one in verdict.standings_of(run)
-        if one.check is not None
+        if one.check is not None and one.doom is None
     }
+    # A check that has not ended fails as the jobs did that doom it, each of which may run still.
+    words = {one.id: one.raw.lower() for one in run.checks if one.outcome is CheckOutcome.FAILED}
+    conclusions |= {doom.required: words.get(doom.check, "") for doom in run.doomed}
     settings = await runtime.store.read(quarantine.settings_of, queue.repository_id)
     needs = Proof[settings.excuse_proof.name]
     reported = await _reported(provider, queue.repo, run, sent, needs)
@@ -154,7 +175,7 @@ async def _are_overdue(runtime: Runtime, queue: QueueRef, run: Run, late: Abstra
         return not wait or not await _were_lost(runtime, queue)
     if wait < verdict.EVIDENCE_WAIT:
         names = tuple(sorted(failing_of(run)))
-        item = turn.item(runtime, queue.id, AskEvidence(run.id, run.attempt, names), due)
+        item = turn.item(runtime, queue, AskEvidence(run.id, run.attempt, names), due)
         await runtime.store.run(_ask_later, queue, item)
         outbox.wake(runtime.wakeups, (item.lane,))
     return False
@@ -182,12 +203,19 @@ async def _contradicted(runtime: Runtime, queue: QueueRef, run: Run) -> PassRevo
 
 
 def failing_of(run: Run) -> dict[str, frozenset[str]]:
-    """Return the failed reports that count by required status, without revoked passes."""
+    """Return the failed reports that count by required status, without revoked passes.
+
+    Of a check that cannot pass any more they are the jobs that show this.
+    """
     counting = check_reports.counting(run.checks)
     failing: dict[str, frozenset[str]] = {}
     for one in verdict.standings_of(run):
         required = one.required
-        if one.outcome is CheckOutcome.FAILED and not one.is_revoked:
+        if one.doom is not None:
+            failing[required.name] = frozenset(
+                doom.check for doom in run.doomed if doom.required == required.name
+            )
+        elif one.outcome is CheckOutcome.FAILED and not one.is_revoked:
             failing[required.name] = failing.get(required.name, frozenset()) | {
                 check.id
                 for check in required.counted(counting)

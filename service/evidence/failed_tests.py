@@ -23,7 +23,7 @@ from service.testhealth.detector.excuses import FailedCheck, FailedTest
 from service.testhealth.detector.health import Evidence
 from service.testhealth.detector.hindsight import Moment
 from service.testhealth.detector.spans import Scale
-from service.testhealth.operations import answers, failure_texts, judge
+from service.testhealth.operations import answers, failure_texts, judge, records
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.reports import frames, jobs
 from service.testhealth.reports.results import Outcome
@@ -101,10 +101,11 @@ def _silent_in(past: tuple[Run, ...]) -> frozenset[str]:
 
 
 def _failed_names(run: Run) -> frozenset[str]:
+    """Return the checks that failed; the results of one that had not ended may still come."""
     return frozenset(
         one.required.name
         for one in verdict.standings_of(run)
-        if one.outcome is CheckOutcome.FAILED and not one.is_revoked
+        if one.outcome is CheckOutcome.FAILED and not one.is_revoked and one.doom is None
     )
 
 
@@ -296,6 +297,32 @@ def _test(no: int, failed: _Failed, history: _History) -> FailedTest:
         was_flaky=no in history.flaky.by_others,
         is_of_fixture=failure_texts.is_of_fixture(failed.attempts, known_keys),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBefore:
+    """Tests of a run by what was known of them when it began, or is decided of them now.
+
+    `quarantined` are those whose failures count as passed now, `flaky` those that were flaky
+    without the results of the run's own pull requests, `red` those that failed on the target.
+    """
+
+    quarantined: frozenset[int] = frozenset()
+    flaky: frozenset[int] = frozenset()
+    red: frozenset[int] = frozenset()
+
+
+def known_before(
+    tests: RepositoryTests, nos: Sequence[int], began: RunStart
+) -> tuple[KnownBefore, CachedIndex | None]:
+    """Return what is known of tests of which no report has arrived yet, and the index to store."""
+    history, kept = _history_of(tests, nos, began)
+    quarantined = frozenset(
+        no
+        for no, case in history.cases.items()
+        if records.setting_of(tests.context, case) is not None
+    )
+    return KnownBefore(quarantined, history.flaky.by_others, history.red), kept
 
 
 def _history_of(

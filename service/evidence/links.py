@@ -13,7 +13,14 @@ from service.accounts.tenants import RepositoryRecord
 from service.database import outbox
 from service.database.database import Tx
 from service.database.outbox import Lane, OutboxItem
-from service.evidence import failed_checks, revocations, run_failures, upload_completeness
+from service.evidence import (
+    early_failures,
+    failed_checks,
+    revocations,
+    run_failures,
+    suspects,
+    upload_completeness,
+)
 from service.evidence.run_failures import FAILED_MAX
 from service.evidence.store import queue_facts
 from service.mergequeue.engine.inputs import RepositoryChanged
@@ -28,7 +35,7 @@ from service.provider.values import Reply
 from service.runtime import Links, Runtime
 from service.testhealth.operations import messages
 from service.testhealth.operations.messages import UploadSummary
-from service.testhealth.operations.queue_links import QueueLinks, TestedRun
+from service.testhealth.operations.queue_links import EarlyFailureLinks, QueueLinks, TestedRun
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import listings, quarantine, uploads
 from service.testhealth.store.uploads import Upload
@@ -61,13 +68,13 @@ def ask_again(session: Tx, runtime: Runtime, repository: RepositoryRecord, sha: 
     now = runtime.clock.now()
     for queue_id, run_id in queues.run_of_sha(session, repository.id, sha):
         run = runs.run(session, queue_id, run_id)
-        head = queues.head_of(session, queue_id)
-        if run is None or head is None:
+        head, queue = queues.head_of(session, queue_id), queues.ref_by_id(session, queue_id)
+        if run is None or head is None or queue is None:
             continue
         if run.asked_evidence is None and not revocations.doubts_of(session, repository.id, run):
             continue
         names = tuple(sorted(failed_checks.failing_of(run)))
-        item = turn.item(runtime, queue_id, AskEvidence(run.id, run.attempt, names), now)
+        item = turn.item(runtime, queue, AskEvidence(run.id, run.attempt, names), now)
         outbox.append(session, repository.id, queue_id, head.epoch, [item])
 
 
@@ -107,7 +114,7 @@ def _note_late_failures(
 
 def _was_excused(session: Tx, repository: RepositoryRecord, run: Run, upload: Upload) -> bool:
     """Return whether earlier results of the same job had failures, all quarantined."""
-    sent = uploads.of_test_run(session, repository.id, Sha(upload.sha), run.created_at)
+    sent = uploads.of_test_run(session, repository.id, Sha(upload.sha), run.reported_since)
     ids = [each.id for each in sent if each.job == upload.job and each.id != upload.id]
     failed = test_attempts.failed_in(session, ids, FAILED_MAX)
     return bool(failed) and all(each.is_quarantined for each in failed)
@@ -128,10 +135,13 @@ def build_links() -> Links:
         ReportIssuers(_report_issuers),
         RunFailures(
             named_in=run_failures.named_in,
+            named_on=run_failures.named_on,
             listed_in=run_failures.listed_in,
             names_of=run_failures.names_of,
             changed_since=failed_checks.changed_since,
+            explained_by_now=failed_checks.explained_by_now,
             excuse_proof=_excuse_proof,
+            are_known_flaky=run_failures.are_known_flaky,
         ),
         QueueLinks(
             tested_run=_tested_run,
@@ -141,6 +151,12 @@ def build_links() -> Links:
             explain_again=ask_again,
             check_answer=upload_completeness.check,
             note_late_failures=_note_late_failures,
+            early=EarlyFailureLinks(
+                standing_of=early_failures.standing_of,
+                tell=early_failures.tell,
+                take_back=early_failures.take_back,
+            ),
+            suspected_pull_requests=suspects.suspected_pull_requests,
         ),
     )
 

@@ -40,7 +40,7 @@ def doubts_of(session: Tx, repository_id: int, run: Run) -> tuple[Doubt, ...]:
     """
     if run.sha is None:
         return ()
-    sent = uploads.of_test_run(session, repository_id, run.sha, run.created_at)
+    sent = uploads.of_test_run(session, repository_id, run.sha, run.reported_since)
     excused = [each for each in sent if _was_excused(each)]
     doubts: list[Doubt] = []
     for later in sent if excused else ():

@@ -1,11 +1,12 @@
-"""The tests that failed in a queue's test run, for the texts on its pull requests.
+"""The tests that failed in a test run or on a head, for the texts on pull requests.
 
 Read from the database, with the health of each test when the run began.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from service.accounts import page_addresses
@@ -18,6 +19,7 @@ from service.mergequeue.wording.failed_tests import NONE, FailedTest, FailedTest
 from service.runtime import Runtime
 from service.testhealth.operations import answers, failure_texts, records
 from service.testhealth.operations.records import RepositoryContext
+from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import cases, figures, listings, uploads
 from service.testhealth.store import states as test_states
@@ -33,10 +35,20 @@ FAILED_MAX = 1000
 See docs/design/limits.md 5.
 """
 
+HEAD_KNOWN_FOR = timedelta(days=30)
+"""Results of a head that are older are not looked for."""
+
 RANKS = (Standing.NEW, Standing.BROKEN, Standing.SEEN, Standing.FLAKY, Standing.EXCUSED)
 """Named first: the failures that the pull request most likely caused."""
 
 UNHEALTHY = {Health.FLAKY: Standing.FLAKY, Health.BROKEN: Standing.BROKEN}
+
+
+class Since(NamedTuple):
+    """The start of the tests and their pull requests: health and past failures are of before."""
+
+    began: datetime
+    prs: tuple[int, ...]
 
 
 class RankedFailure(NamedTuple):
@@ -52,17 +64,43 @@ class RankedFailure(NamedTuple):
 def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> FailedTests:
     """Return the tests that failed in the end, by the newest results of each of the run's jobs."""
     sent = () if run.sha is None else _sent(session, queue, run, run.sha)
+    found = _named(session, runtime, queue, sent, Since(run.created_at, run.prs))
+    if found is NONE:
+        return NONE
+    red_on_base = frozenset(run.evidence.red_on_base if run.evidence else ())
+    return replace(
+        found,
+        shown=tuple(
+            replace(each, fails_on=queue.branch if each.id in red_on_base else "")
+            for each in found.shown
+        ),
+        gaps=tuple(run.evidence.gaps.items()) if run.evidence is not None else (),
+        revoked=verdict.revoked_of(run),
+    )
+
+
+def named_on(session: Tx, runtime: Runtime, queue: QueueRef, pr: int, head: Sha) -> FailedTests:
+    """Return the tests that failed on the head of a pull request itself, by its newest results."""
+    since = runtime.clock.now() - HEAD_KNOWN_FOR
+    sent = _last(uploads.of_heads(session, queue.repository_id, (head,), since))
+    began = min((each.received_at for each in sent), default=since)
+    return _named(session, runtime, queue, sent, Since(began, (pr,)))
+
+
+def _named(
+    session: Tx, runtime: Runtime, queue: QueueRef, sent: Sequence[Upload], since: Since
+) -> FailedTests:
+    """Return the tests that failed in these uploads."""
     failures = test_attempts.failed_in(session, [each.id for each in sent], FAILED_MAX)
     if not failures:
         return NONE
     repository = access.repository(session, queue.repository_id)
     context = records.context_of(session, runtime, repository, runtime.clock.now())
-    looked = _looked(session, context, run, sent, failures)
+    looked = _looked(session, context, since, sent, failures)
     shown = looked[: phrases.NAMES_SHOWN_MAX]
     nos = [each.case.no for each in shown]
     rates = figures.rates(session, context.sets, repository.id, nos, context.now)
     excused = sum(each.standing is Standing.EXCUSED for each in looked)
-    red_on_base = frozenset(run.evidence.red_on_base if run.evidence else ())
     return FailedTests(
         failed=len(looked) - excused,
         excused=excused,
@@ -81,12 +119,9 @@ def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> Failed
                 id=each.case.id,
                 file=each.case.file or "",
                 line=each.case.line,
-                fails_on=queue.branch if each.case.id in red_on_base else "",
             )
             for each in shown
         ),
-        gaps=tuple(run.evidence.gaps.items()) if run.evidence is not None else (),
-        revoked=verdict.revoked_of(run),
     )
 
 
@@ -94,7 +129,7 @@ def listed_in(session: Tx, queue: QueueRef, run: Run) -> tuple[ListedFailure, ..
     """Return the tests that failed in any attempt, by what CI sent for the run's commit."""
     if run.sha is None:
         return ()
-    sent = uploads.of_test_run(session, queue.repository_id, run.sha, run.created_at)
+    sent = uploads.of_test_run(session, queue.repository_id, run.sha, run.reported_since)
     failed = test_attempts.failed_in(session, [each.id for each in sent], FAILED_MAX)
     quarantined = {each.no for each in failed if each.is_quarantined}
     new_texts = frozenset(run.evidence.new_texts if run.evidence else ())
@@ -122,7 +157,11 @@ def names_of(session: Tx, queue: QueueRef, ids: Collection[str]) -> Mapping[str,
 
 def _sent(session: Tx, queue: QueueRef, run: Run, sha: Sha) -> tuple[Upload, ...]:
     """Return the uploads of its jobs; of a job that CI tried again, those of the last attempt."""
-    sent = uploads.of_test_run(session, queue.repository_id, sha, run.created_at)
+    return _last(uploads.of_test_run(session, queue.repository_id, sha, run.reported_since))
+
+
+def _last(sent: Sequence[Upload]) -> tuple[Upload, ...]:
+    """Return the uploads without those of earlier attempts of the same job."""
     last: defaultdict[tuple[str | None, str, str], int] = defaultdict(int)
     for each in sent:
         key = (each.run_id, each.job, each.variant)
@@ -132,10 +171,26 @@ def _sent(session: Tx, queue: QueueRef, run: Run, sha: Sha) -> tuple[Upload, ...
     )
 
 
+def are_known_flaky(session: Tx, repository_id: int, sha: Sha) -> bool:
+    """Return whether tests failed on this commit of a branch, and all of them are known as flaky.
+
+    It makes a search wary and excuses nothing, so it needs no proof of who sent the results.
+    """
+    sent = uploads.of_sha(session, repository_id, sha)
+    of_branch = [
+        each.id for each in sent if each.kind == UploadClass.STABLE.value and each.is_eligible
+    ]
+    failed = test_attempts.failed_in(session, of_branch, FAILED_MAX)
+    known = test_states.states_of(session, repository_id, {each.no for each in failed})
+    return bool(failed) and all(
+        each.no in known and known[each.no].value is Health.FLAKY for each in failed
+    )
+
+
 def _looked(
     session: Tx,
     context: RepositoryContext,
-    run: Run,
+    since: Since,
     sent: Iterable[Upload],
     failed: Iterable[StoredAttempt],
 ) -> list[RankedFailure]:
@@ -143,9 +198,9 @@ def _looked(
     by_no: defaultdict[int, list[StoredAttempt]] = defaultdict(list)
     for each in failed:
         by_no[each.no].append(each)
-    here, nos, began = context.repository.id, sorted(by_no), run.created_at
+    here, nos, began = context.repository.id, sorted(by_no), since.began
     logs = {each.id: each.run_url or "" for each in sent}
-    keys_by_test = failure_texts.known_keys(session, here, nos, began, run.prs)
+    keys_by_test = failure_texts.known_keys(session, here, nos, began, since.prs)
     written = test_states.histories_of(session, here, nos)
     looked = []
     for case in listings.listed_cases(session, here, nos):

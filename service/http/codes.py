@@ -105,6 +105,11 @@ REMEDIES: Mapping[str, str] = {
     "already_landed": "Nothing is left to do: the pull request is merged.",
     "head_mismatch": "Look at the new commits, then submit the present head.",
     "idempotency_in_progress": "Ask again after the seconds of `Retry-After`, with the same key.",
+    "failed_before": (
+        "Push a fix. The answer has the run (`run_id`, `run_number`), the failed `checks` and "
+        "`tests`, the tested `commit` and the number of `landings` after which it may be tested "
+        "again. A token of role `admin` may send `again: true`; a person comments `/merge --again`."
+    ),
     "pull_request_closed": "Reopen the pull request first.",
     "stack_loses_approvals": (
         "Submit the lowest pull request alone; then change the base of the next one and approve it."
@@ -140,6 +145,11 @@ REMEDIES: Mapping[str, str] = {
     "provider_refused": "Read what the provider says in the detail, and fix it there.",
     "provider_unavailable": "Ask again after the seconds of `Retry-After`.",
     "database_unavailable": "Ask again after the seconds of `Retry-After`; tell the operator.",
+    "over_budget": (
+        "Submit again after the seconds of `Retry-After`: the answer has what is `used`, the "
+        "`limit` and, of CI minutes, when the next day begins (`until`). Of open entries one must "
+        "have left."
+    ),
     "rate_limited": "Ask again after the seconds of `Retry-After`, and less often.",
     "overloaded": "Ask again after the seconds of `Retry-After`.",
     "recovering": "Ask again after the seconds of `Retry-After`; this takes seconds.",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from aiohttp import web
 from aiohttp.http import RawRequestMessage
 
+from service import time_limits
 from service.http.addresses import is_among
 from service.vocabulary import Network
 
@@ -79,6 +80,11 @@ class _Connection(web.RequestHandler):
         self._broken = server.broken
         self._crowd = server.crowd
         self._address = ""
+
+    async def start(self) -> None:
+        """Serve the requests of the connection: whoever asks waits briefly for the database."""
+        time_limits.answer_soon()
+        await super().start()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Accept the connection, or close it at once if there are too many."""

@@ -69,6 +69,7 @@ STATUSES: Mapping[int, tuple[str, ...]] = {
         "already_landed",
         "head_mismatch",
         "idempotency_in_progress",
+        "failed_before",
     ),
     413: ("body_too_large",),
     414: ("address_too_long",),
@@ -96,7 +97,7 @@ STATUSES: Mapping[int, tuple[str, ...]] = {
         "webhook_url_refused",
         "idempotency_key_reused",
     ),
-    429: ("rate_limited",),
+    429: ("rate_limited", "over_budget"),
     431: ("header_too_long",),
     500: ("internal_error",),
     502: ("provider_refused",),
@@ -144,6 +145,7 @@ ANSWERS: Mapping[type[Exception], Answered] = {
     errors.NotFound: Answered(404),
     errors.Conflict: Answered(409),
     errors.Invalid: Answered(422),
+    errors.OverBudget: Answered(429),
     errors.Overloaded: Answered(503),
     errors.Stale: Answered(503, "overloaded"),
     errors.ServiceError: Answered(500, "internal_error"),
@@ -165,6 +167,7 @@ GONE: Mapping[GoneKind, str] = {
 RETRY_AFTER_S: Mapping[str, int] = {
     "idempotency_in_progress": 1,
     "landing_in_progress": 5,
+    "over_budget": 60,
     "overloaded": 5,
     "provider_unavailable": 5,
     "setup_required": 60,
@@ -213,6 +216,7 @@ TITLES: Mapping[str, str] = {
     "already_landed": "The pull request has landed",
     "head_mismatch": "The pull request has another head",
     "idempotency_in_progress": "The first request with this key still runs",
+    "failed_before": "This head has failed before",
     "pull_request_closed": "The pull request is closed",
     "pull_request_merged": "The pull request is merged already",
     "fork_needs_person": "A person must let this fork in",
@@ -240,6 +244,7 @@ TITLES: Mapping[str, str] = {
     "provider_unavailable": "The provider cannot be reached",
     "database_unavailable": "The database cannot be written",
     "rate_limited": "Too many requests",
+    "over_budget": "A budget of the submitter is used up",
     "overloaded": "There is too much to do just now",
     "recovering": "Headgate has just started",
     "setup_required": "Headgate is not set up yet",
@@ -328,6 +333,8 @@ def _wait_s(error: ServiceError | ProviderError, code: str, now: datetime) -> in
     """Seconds after which to come back, at least 1, None where waiting does not help."""
     if isinstance(error, errors.Overloaded):
         return max(1, error.retry_after_s)
+    if isinstance(error, errors.OverBudget) and error.until is not None:
+        return max(1, math.ceil((error.until - now).total_seconds()))
     if isinstance(error, provider.Unavailable):
         wait = math.ceil((error.retry_at - now).total_seconds())
         return min(max(1, wait), RETRY_AFTER_MAX_S)

@@ -7,14 +7,20 @@ from typing import Literal
 
 from pydantic import Field
 
+from service import time_limits
+from service.clock import SystemClock
 from service.errors import DatabaseUnavailable
 from service.http.models.answers.common import Answer, SnakeAnswer
+from service.http.models.answers.troubles import SnakeTrouble, TroubleShown
 from service.http.route import VERSIONED, Open, Route
+from service.troubles import Part, Troubles
 
 READY_STATUS, NOT_READY_STATUS = 200, 503
 
 PROBE_S = 3.0
 """The longest wait for the write that proves the database."""
+ANSWERED_WITHIN_S = 1.5
+"""The longest wait of those who ask; a proof that takes longer is there for the next one."""
 PROBED_FOR_S = 1.0
 """How long a proof serves those who ask: anybody may, and each costs a write."""
 
@@ -33,6 +39,10 @@ OURS = (Check.DATABASE, Check.SCHEMA, Check.RECOVERY, Check.WORKERS)
 """Checks that somebody marks; how the provider is follows from what it answers."""
 
 
+PROVIDER_PARTS = {Part.PROVIDER, Part.CREDENTIALS, Part.PRIMARY_LIMIT, Part.SECONDARY_LIMIT}
+"""Troubles that degrade the provider; each of them passes without a restart of ours."""
+
+
 class Word(StrEnum):
     """The states of one check."""
 
@@ -40,6 +50,39 @@ class Word(StrEnum):
     RUNNING = "running"
     DEGRADED = "degraded"
     FAILED = "failed"
+
+
+class SharedWork:
+    """Work with the database that one task does for all who ask, each of whom waits briefly.
+
+    Health and metrics are asked for just when the database hangs. Then the answer has what was
+    known before, and questions do not pile up.
+    """
+
+    def __init__(self, work: Callable[[], Awaitable[None]], kept_s: float = 0.0) -> None:
+        """`kept_s`: how long the end of the work serves those who ask later."""
+        self._work = work
+        self._kept_s = kept_s
+        self._task: asyncio.Task[None] | None = None
+
+    async def wait(self) -> None:
+        """Wait for the work, at most `ANSWERED_WITHIN_S`. Raises what it raised."""
+        task = self._task
+        if task is None:
+            task = self._task = asyncio.create_task(self._run())
+        await asyncio.wait((task,), timeout=ANSWERED_WITHIN_S)
+        if task.done():
+            task.result()
+
+    async def _run(self) -> None:
+        time_limits.answer_within(PROBE_S)
+        try:
+            await self._work()
+        finally:
+            asyncio.get_running_loop().call_later(self._kept_s, self._forget)
+
+    def _forget(self) -> None:
+        self._task = None
 
 
 class Readiness:
@@ -51,18 +94,15 @@ class Readiness:
 
     def __init__(
         self,
-        troubled: Callable[[], Collection[object]] = tuple,
+        troubles: Troubles | None = None,
         stalled: Callable[[], Collection[object]] = tuple,
         write: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
-        """`troubled` gives the hosts that cannot be read now, `stalled` queues that stand still.
-
-        `write` proves the database.
-        """
-        self._troubled = troubled
+        """`stalled` gives the queues that stand still, `write` proves the database."""
+        self.troubles = troubles or Troubles(SystemClock())
         self._stalled = stalled
         self._write = write
-        self._probing: asyncio.Task[None] | None = None
+        self._probe = SharedWork(self._prove, PROBED_FOR_S)
         self._words = dict.fromkeys(OURS, Word.OK) | {Check.RECOVERY: Word.RUNNING}
 
     def mark(self, check: Check | str, word: Word | str) -> None:
@@ -71,12 +111,10 @@ class Readiness:
 
     async def probe(self) -> None:
         """Mark how the database is, by a real write; one serves all who ask within a second."""
-        if self._probing is None:
-            self._probing = asyncio.create_task(self._probe())
-            self._probing.add_done_callback(self._forget_later)
-        await asyncio.shield(self._probing)
+        if self._write is not None:
+            await self._probe.wait()
 
-    async def _probe(self) -> None:
+    async def _prove(self) -> None:
         if self._write is None:
             return
         try:
@@ -86,12 +124,6 @@ class Readiness:
             self.mark(Check.DATABASE, Word.FAILED)
         else:
             self.mark(Check.DATABASE, Word.OK)
-
-    def _forget_later(self, probed: "asyncio.Task[None]") -> None:
-        probed.get_loop().call_later(PROBED_FOR_S, self._forget)
-
-    def _forget(self) -> None:
-        self._probing = None
 
     @property
     def is_recovering(self) -> bool:
@@ -106,12 +138,15 @@ class Readiness:
     @property
     def is_ready(self) -> bool:
         """Return whether requests may be sent here."""
-        return all(word is Word.OK for word in self._words.values())
+        words = self.checks()
+        return all(words[check] is Word.OK for check in OURS)
 
     def checks(self) -> Mapping[Check, Word]:
         """Every check and its word, in the order of docs/design/http.md 10."""
-        provider = Word.DEGRADED if self._troubled() else Word.OK
-        return {**self._words, Check.PROVIDER: provider}
+        parts = {one.part for one in self.troubles.all()}
+        database = Word.FAILED if Part.DATABASE in parts else self._words[Check.DATABASE]
+        provider = Word.DEGRADED if parts & PROVIDER_PARTS else Word.OK
+        return {**self._words, Check.DATABASE: database, Check.PROVIDER: provider}
 
 
 ServiceName = Literal["api", "engine", "provider", "uploads", "webhooks"]
@@ -138,6 +173,8 @@ class ServiceStatus(Answer):
     """Every part."""
     version: str
     """Version of the product. For example `0.9.0`."""
+    troubles: list[TroubleShown]
+    """What keeps this process from working, the gravest first; empty while all is well."""
 
 
 class Alive(Answer):
@@ -169,6 +206,8 @@ class Ready(SnakeAnswer):
     """Whether requests may be sent here."""
     checks: Checks
     """What that depends on."""
+    troubles: list[SnakeTrouble]
+    """What keeps this process from working, the gravest first; empty while all is well."""
 
 
 async def healthz(_readiness: Readiness, _version: str) -> tuple[int, Alive]:
@@ -181,7 +220,8 @@ async def readyz(readiness: Readiness, _version: str) -> tuple[int, Ready]:
     await readiness.probe()
     is_ready = readiness.is_ready
     checks = Checks.model_validate(readiness.checks())
-    body = Ready(status="ready" if is_ready else "not_ready", checks=checks)
+    troubles = SnakeTrouble.each(readiness.troubles.public(), readiness.troubles.clock.now())
+    body = Ready(status="ready" if is_ready else "not_ready", checks=checks, troubles=troubles)
     return READY_STATUS if is_ready else NOT_READY_STATUS, body
 
 
@@ -203,13 +243,15 @@ async def status(readiness: Readiness, version: str) -> tuple[int, ServiceStatus
         _shown("provider", is_up=provider),
         _shown("webhooks", is_up=engine),
     ]
-    is_limping = not provider or readiness.is_stalled
+    troubles = readiness.troubles.public()
+    is_limping = bool(troubles) or readiness.is_stalled
     severity: Severity | None = "red" if not engine else "yellow" if is_limping else None
     return READY_STATUS, ServiceStatus(
         overall_status="up" if severity is None else "impacted",
         severity=severity,
         services=services,
         version=version,
+        troubles=TroubleShown.each(troubles, readiness.troubles.clock.now()),
     )
 
 

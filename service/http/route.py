@@ -87,7 +87,7 @@ class Fetched:
     """An endpoint without body; `role` None: any token may ask.
 
     With a `query` its handler gets that model too, read from the address. `operation` is its
-    name in the document; that of `Posted` is the name of its model.
+    name in the document; that of `Posted` is the name of its model. `takes_oidc` as with `Posted`.
     """
 
     path: str
@@ -98,6 +98,7 @@ class Fetched:
     rate: RateClass = RateClass.READ
     query: type[Request] | None = None
     operation: str = ""
+    takes_oidc: bool = False
     method = "GET"
 
     def answering(self, answers: Answers, *codes: str) -> "Fetched":

@@ -94,6 +94,12 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...], str]] = {
         ("kind",),
         "Things that could move and have not for minutes; 0 when all is well.",
     ),
+    "headgate_trouble": ("gauge", ("name",), "1 while this process has such a trouble."),
+    "headgate_trouble_since_timestamp_seconds": (
+        "gauge",
+        ("name",),
+        "Since when it has it, in Unix time; 0 while it does not.",
+    ),
     "headgate_oldest_effect_seconds": (
         "gauge",
         (),
@@ -110,6 +116,13 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...], str]] = {
         ("outcome",),
         "Attempts to tell webhook endpoints: delivered, retried, failed.",
     ),
+    "headgate_failures_foreseen_total": (
+        "counter",
+        ("outcome",),
+        "Failures of required checks before their end: foreseen, withdrawn; and what the ends of "
+        "such checks taught: held, refuted.",
+    ),
+    "headgate_ci_polls_total": ("counter", (), "Reads of the steps of a CI run that goes on."),
     "headgate_turn_duration_seconds": ("histogram", (), "Time of a turn, its commit included."),
     "headgate_invariant_breaches_total": ("counter", (), "Turns undone by a broken invariant."),
     "headgate_api_requests_total": (
@@ -127,9 +140,11 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...], str]] = {
 
 _CREDENTIALS = ("app", "installation", "webhook_signature")
 _CALLS = ("read", "free_read", "query", "write", "content", "push")
+_FORESEEN = ("foreseen", "withdrawn", "held", "refuted")
 _SURFACES = ("comment", "check", "label", "reaction")
 _EFFECTS = (
-    *("build", "change_base", "check_file", "collect", "delete_head", "evidence", "label", "land"),
+    *("build", "change_base", "check_file", "collect", "delete_head", "evidence"),
+    *("follow_green", "label", "land", "mend", "mind_break"),
     *("reaction", "reply", "rerun", "retire", "tell", "ticket"),
 )
 _NOT_BY_GIT = (
@@ -149,6 +164,7 @@ ZEROS: dict[str, tuple[Labels, ...]] = {
     ),
     "headgate_credentials_rejected_total": tuple((kind,) for kind in _CREDENTIALS),
     "headgate_actions_total": tuple(product(_EFFECTS, ("done", "retried", "unknown", "failed"))),
+    "headgate_failures_foreseen_total": tuple((word,) for word in _FORESEEN),
     "headgate_notices_left_out_total": tuple((surface,) for surface in _SURFACES),
     "headgate_notifications_total": (("delivered",), ("retried",), ("failed",)),
 }

@@ -31,7 +31,8 @@ def body_of(body: str, form: EndpointFormat) -> str:
 
 def text_of(message: Json) -> str:
     """Return a message in sentences."""
-    name, why = _word(message, "type"), _said(_word(message, "reason_message"))
+    step = _word(_object(message, "next_step"), "text")
+    name, why = _word(message, "type"), _said(_word(message, "reason_message") or step)
     match name:
         case "pull_request.failed":
             return "\n".join((f"❌ {_pull(message)} was not merged: {why}", *_failures(message)))
@@ -64,6 +65,7 @@ def _other(message: Json, name: str, why: str) -> str:
     inner = [_object(message, each) for each in ("test_case", "upload")]
     addresses = (_word(each, "html_url") for each in (*inner, message))
     about = _pull(message) if "pr_number" in message else _queue(message)
+    why = why or _said(_word(message, "advice"))
     shown = next((_link(each, "details") for each in addresses if _ADDRESS.fullmatch(each)), "")
     return " ".join(each for each in (f"{_code(name)}:", about, why, shown) if each)
 

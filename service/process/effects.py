@@ -6,8 +6,9 @@ one waits and is tried again; after twelve tries the queue hears that it cannot 
 See docs/design/transactions.md 5.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import assert_never
 
@@ -18,6 +19,7 @@ from service.database import outbox
 from service.database.claims import ClaimedRows
 from service.database.database import Tx
 from service.database.outbox import ClaimedEffect, Lane, OutboxState
+from service.database.probes import Joined
 from service.errors import DatabaseUnavailable
 from service.evidence import failed_checks
 from service.mergequeue.engine.inputs import (
@@ -30,6 +32,7 @@ from service.mergequeue.engine.inputs import (
     TestBranchDelayed,
     TestBranchRefused,
 )
+from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.outputs import (
     Action,
     AskEvidence,
@@ -41,6 +44,7 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.operations import (
+    break_effects,
     building,
     chains,
     file_checks,
@@ -48,13 +52,17 @@ from service.mergequeue.operations import (
     landing,
     notices,
     reconcile,
+    restored,
     turn,
 )
+from service.mergequeue.operations.breaks import FollowGreen, MindBreak
 from service.mergequeue.operations.chains import ChangeBase
 from service.mergequeue.operations.file_checks import CheckRepositoryFile
 from service.mergequeue.operations.head_branches import DeleteHeadBranch
+from service.mergequeue.operations.notices import Posted
+from service.mergequeue.operations.restored import MendStatus
 from service.mergequeue.operations.turn import QueueGone
-from service.mergequeue.store import queues
+from service.mergequeue.store import notices as stored_notices
 from service.mergequeue.store.backlog import THROTTLED
 from service.provider.errors import (
     Gone,
@@ -62,12 +70,15 @@ from service.provider.errors import (
     NotPermitted,
     OutcomeUnknown,
     ProviderError,
+    Refused,
     Suspended,
     Throttled,
     Unavailable,
 )
 from service.provider.labels import LabelRemoval
+from service.provider.port import Provider
 from service.provider.values import (
+    NotPossible,
     Reaction,
     Reply,
 )
@@ -115,9 +126,11 @@ def _claim(
     if owned is not None:
         given_back = outbox.reopen_unowned(session, me, lanes, owned, now)
     rows = outbox.claim(session, now, limit, lanes)
-    claimed = tuple(row for row in rows if outbox.mark_sent(session, me, row.id, now))
-    next_due, is_behind = outbox.next_due(session, lanes), outbox.is_behind(session, lanes)
-    return ClaimedRows(claimed, next_due, given_back, is_behind)
+    marked = outbox.mark_sent(session, me, [row.id for row in rows], now)
+    claimed = tuple(row for row in rows if row.id in marked)
+    # Another process may store an effect that waits for one of these; no wake-up tells of it.
+    is_behind = not runtime.store.is_alone or outbox.is_behind(session, lanes)
+    return ClaimedRows(claimed, outbox.next_due(session, lanes), given_back, is_behind)
 
 
 async def carry_out(runtime: Runtime, row: ClaimedEffect) -> None:
@@ -145,9 +158,10 @@ def _submissions_of(effect: object) -> tuple[str, ...]:
 
 
 async def _carry_out(runtime: Runtime, row: ClaimedEffect) -> None:
+    posted: Posted = {}
     try:
         with suppress(QueueGone):
-            await perform(runtime, row)
+            posted = await perform(runtime, row)
     except ProviderError as trouble:
         tracing.failed(trouble)
         report = log.info if isinstance(trouble, Throttled) else log.warning
@@ -156,8 +170,30 @@ async def _carry_out(runtime: Runtime, row: ClaimedEffect) -> None:
         await _wait(runtime, row, trouble)
     else:
         runtime.crash_points.reach("effect.before_done")
-        await runtime.store.run_kind("settle", outbox.settle, row.id, OutboxState.DONE, "")
+        await runtime.memory.of(_Settling, lambda: _Settling(runtime)).answer(_Done(row.id, posted))
         _count(runtime, row, "done")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Done:
+    """An effect that was performed, and the notices to record as posted by it."""
+
+    id: int
+    posted: Posted
+
+
+class _Settling(Joined[_Done, None]):
+    """Effects that end at the same time are settled in one transaction."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(lambda done: runtime.store.run_kind("settle", _settle, done))
+
+
+def _settle(session: Tx, done: Set[_Done]) -> None:
+    in_order = sorted(done, key=lambda one: one.id)
+    posted = {key: notice for one in in_order for key, notice in one.posted.items()}
+    stored_notices.record_all(session, posted)
+    outbox.settle(session, [one.id for one in in_order], OutboxState.DONE)
 
 
 async def interrupted(runtime: Runtime, row: ClaimedEffect, error: Exception) -> None:
@@ -181,14 +217,17 @@ async def _wait(runtime: Runtime, row: ClaimedEffect, trouble: ProviderError) ->
     is_away = isinstance(trouble, Unavailable | OutcomeUnknown)
     most = AWAY_ATTEMPTS_MAX if is_away else ATTEMPTS_MAX
     is_spent = row.attempts >= most and (row.lane is Lane.NOTICE or not is_away)
+    is_unknown = row.state is OutboxState.UNKNOWN or isinstance(trouble, OutcomeUnknown)
     if is_spent and await _give_up(runtime, row, trouble.message):
-        await runtime.store.run(outbox.settle, row.id, OutboxState.FAILED, trouble.message)
+        if is_unknown and isinstance(row.effect, Tell) and row.queue_id is not None:
+            await runtime.store.run(notices.note_unread, row.queue_id, row.effect)
+        await runtime.store.run(outbox.settle, [row.id], OutboxState.FAILED, trouble.message)
         _count(runtime, row, "failed")
         return
     now = runtime.clock.now()
     note = f"{THROTTLED}{trouble.message}" if isinstance(trouble, Throttled) else trouble.message
     at = _next_try(now, row.attempts, trouble)
-    if row.state is OutboxState.UNKNOWN or isinstance(trouble, OutcomeUnknown):
+    if is_unknown:
         if row.attempts <= FIRST_READ_BACKS:
             at = min(at, now + runtime.options.periods.readback)
         await runtime.store.run(outbox.mark_unknown, row, at, note)
@@ -210,44 +249,60 @@ def _next_try(now: datetime, attempts: int, trouble: ProviderError) -> datetime:
     return max(at, trouble.retry_at) if isinstance(trouble, Unavailable) else at
 
 
-async def perform(runtime: Runtime, row: ClaimedEffect) -> None:
+async def perform(runtime: Runtime, row: ClaimedEffect) -> Posted:
     """Do what one outbox row says; safe to repeat after any interruption.
 
-    Raises the provider's errors, after which the row is tried again or settled as unknown.
+    Returns the notices to record as posted when the row is settled. Raises the provider's errors,
+    after which the row is tried again or settled as unknown.
     """
     effect = row.effect
     first = row.state is OutboxState.READY and row.attempts == 0
+    if isinstance(effect, Action | ChangeBase | MendStatus):
+        queue = None if row.queue_id is None else await turn.ref_of(runtime, row.queue_id)
+        if queue is None:
+            return {}
+        runtime.provider_of(queue.repo.host)  # raises where there is none
+        return await _perform(runtime, queue, effect, first=first)
     if isinstance(effect, Reply | Reaction | LabelRemoval):
         is_new = first or not isinstance(effect, LabelRemoval)  # one that was begun may return it
         if not (is_new and await notices.is_hushed(runtime, row.queue_id)):
             await notices.say_plain(runtime, row.repository_id, effect, first=first)
-        return
-    if isinstance(effect, CollectReports):
+    elif isinstance(effect, CollectReports):
         await collected.fetch(runtime, row.repository_id, effect)
-        return
-    if isinstance(effect, CheckRepositoryFile):
+    elif isinstance(effect, CheckRepositoryFile):
         await file_checks.check(runtime, row.repository_id, effect, first=first)
-        return
-    if isinstance(effect, DeleteHeadBranch):
-        await head_branches.delete(runtime, row.repository_id, effect)
-        return
-    if isinstance(effect, KeepTicket):
+    elif isinstance(effect, DeleteHeadBranch | MindBreak | FollowGreen):
+        await _after_landing(runtime, row.repository_id, effect)
+    elif isinstance(effect, KeepTicket):
         await ticket_issues.keep(runtime, row, effect, first=first)
-        return
-    queue = None
-    if row.queue_id is not None:
-        queue = await runtime.store.read(queues.ref_by_id, row.queue_id)
-    if queue is not None and isinstance(effect, Action | ChangeBase):
-        runtime.provider_of(queue.repo.host)  # raises where there is none
-        if isinstance(effect, ChangeBase):
-            await chains.change_base(runtime, queue, effect)
-            await reconcile.read_chain(runtime, queue, effect.number)
-        else:
-            await _perform(runtime, queue, effect, first=first)
+    return {}
 
 
-async def _perform(runtime: Runtime, queue: QueueRef, action: Action, *, first: bool) -> None:
+async def _after_landing(
+    runtime: Runtime, repository_id: int, effect: DeleteHeadBranch | MindBreak | FollowGreen
+) -> None:
+    match effect:
+        case DeleteHeadBranch():
+            await head_branches.delete(runtime, repository_id, effect)
+        case MindBreak():
+            await break_effects.mind(runtime, effect)
+        case FollowGreen():
+            await break_effects.follow_green(runtime, effect)
+        case _:
+            assert_never(effect)
+
+
+async def _perform(
+    runtime: Runtime, queue: QueueRef, action: Action | ChangeBase | MendStatus, *, first: bool
+) -> Posted:
     match action:
+        case Tell():
+            return await notices.tell(runtime, queue, action, first=first)
+        case ChangeBase():
+            await chains.change_base(runtime, queue, action)
+            await reconcile.read_chain(runtime, queue, action.number)
+        case MendStatus():
+            await restored.mend(runtime, queue, action)
         case BuildTestBranch(steps=()):
             await building.build_of_tip(runtime, queue, action)
         case BuildTestBranch():
@@ -260,10 +315,9 @@ async def _perform(runtime: Runtime, queue: QueueRef, action: Action, *, first: 
             await _rerun(runtime, queue, action)
         case AskEvidence():
             await failed_checks.answer(runtime, queue, action)
-        case Tell():
-            await notices.tell(runtime, queue, action, first=first)
         case _:
             assert_never(action)
+    return {}
 
 
 async def _rerun(runtime: Runtime, queue: QueueRef, action: RerunChecks) -> None:
@@ -273,9 +327,25 @@ async def _rerun(runtime: Runtime, queue: QueueRef, action: RerunChecks) -> None
     if run is None or run.sha is None:
         return
     provider = runtime.providers[queue.repo.host]
-    refused = await provider.rerun(queue.repo, run.sha, action.names)
-    told: Input = RerunStarted(run.id, action.attempt) if refused is None else RerunRefused(run.id)
+    refused = await _refused_branch(provider, queue, run)
+    if refused is None:
+        refused = await provider.rerun(queue.repo, run.sha, action.names)
+    told: Input = RerunStarted(run.id, action.attempt)
+    if refused is not None:
+        log.info("rerun_refused", run=run.id, why=refused.reason)
+        told = RerunRefused(run.id, refused.reason)
     await turn.take(runtime, queue.id, [told])
+
+
+async def _refused_branch(provider: Provider, queue: QueueRef, run: Run) -> NotPossible | None:
+    """Put the branch of a repeated run back if it is gone, or return why that cannot be done."""
+    if run.repeats is None or run.branch is None or run.sha is None:
+        return None
+    try:
+        await provider.restore(queue.repo, run.branch, run.sha)
+    except Refused as refused:
+        return NotPossible(refused.message)
+    return None
 
 
 async def _give_up(runtime: Runtime, row: ClaimedEffect, why: str) -> bool:
@@ -292,6 +362,9 @@ async def _give_up(runtime: Runtime, row: ClaimedEffect, why: str) -> bool:
             told = RerunRefused(run)
         case Land():
             return False
+        case MindBreak() as wanted:
+            await break_effects.give_up(runtime, wanted, why)
+            return True
         case _:
             return True
     if row.queue_id is not None:

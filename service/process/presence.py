@@ -15,16 +15,20 @@ from service.database import inbox, instances, outbox
 from service.database.database import Tx
 from service.database.instances import Departure, Instance, LiveInstance
 from service.errors import DatabaseUnavailable
-from service.mergequeue.operations import reconcile
+from service.mergequeue.operations import reconcile, restored
 from service.notifications.store import notifications
 from service.process import signals
-from service.provider.errors import ProviderError, Unavailable
+from service.provider.errors import ProviderError
 from service.runtime import Runtime
+from service.troubles import Part, TroubleName
 
 BEAT = timedelta(seconds=5)
 """Between two heartbeats; see `instances.GONE_AFTER`."""
 
 TOPICS = ("inbox", "notifications", *dict.fromkeys(outbox.TOPICS.values()))
+
+AWAY = (Part.PROVIDER, Part.PRIMARY_LIMIT, Part.SECONDARY_LIMIT)
+"""Parts whose trouble means that queues are read by the sweeps, not before the first plan."""
 
 log = structlog.get_logger()
 
@@ -47,12 +51,13 @@ async def recover(runtime: Runtime) -> None:
     does not stop the start: the sweeps read it later.
     """
     runtime.crash_points.reach("barrier.before_readback")
-    await join(runtime)
+    is_alone = await join(runtime)
     runtime.crash_points.reach("barrier.before_sweep")
+    if is_alone:
+        await restored.look_at_start(runtime)
     for host in runtime.providers:
         await _meet(runtime, host)
-    troubled = runtime.memory.of(installations.TroubledHosts).errors
-    away = {host for host, why in troubled.items() if isinstance(why, Unavailable)}
+    away = {one.host for one in runtime.troubles.all() if one.part in AWAY}
     present = tuple(host for host in runtime.providers if host not in away)
     await reconcile.read_all_queues(runtime, present)
     outbox.wake(runtime.wakeups)
@@ -69,10 +74,11 @@ async def _meet(runtime: Runtime, host: str) -> None:
         log.warning("heads_unread", host=host, why=trouble.message)
 
 
-async def join(runtime: Runtime) -> None:
+async def join(runtime: Runtime) -> bool:
     """Store the first heartbeat, before anything is claimed, and free the claims of gone instances.
 
-    Logs a warning if other instances run with settings that should be the same and are not.
+    Return whether no other instance lives: only then may the database have been replaced. Logs a
+    warning if other instances run with settings that should be the same and are not.
     """
     left = await beat(runtime)
     others = await _others(runtime)
@@ -82,6 +88,7 @@ async def join(runtime: Runtime) -> None:
     if strange:
         # Instances of one database have different settings. Restart those with the older ones.
         log.warning("settings_differ", instance=runtime.instance, others=strange)
+    return not others
 
 
 async def beat(runtime: Runtime) -> Freed:
@@ -115,20 +122,21 @@ def _beat(session: Tx, runtime: Runtime, me: Instance) -> Freed:
 
 def free_claims_of_gone(session: Tx, me: str, now: datetime) -> Freed:
     """Forget instances that are gone and free their claims; effects being sent become unknown."""
-    return _freed(session, instances.forget_gone(session, me, now))
+    return _freed(session, instances.forget_gone(session, me, now), now)
 
 
 def free_own_claims(session: Tx, me: str, now: datetime) -> Freed:
     """Forget this instance, whose work has ended, and free its claims."""
-    return _freed(session, instances.forget_me(session, me, now))
+    return _freed(session, instances.forget_me(session, me, now), now)
 
 
-def _freed(session: Tx, departure: Departure) -> Freed:
+def _freed(session: Tx, departure: Departure, now: datetime) -> Freed:
+    living, at = departure.living, instances.time_of(session, now)
     return Freed(
         gone=departure.gone,
-        effects=outbox.reopen_sent(session, departure.living),
-        deliveries=inbox.release(session, departure.living),
-        notifications=notifications.release(session, departure.living),
+        effects=outbox.reopen_sent(session, living),
+        deliveries=inbox.release(session, living, at, thorough=bool(departure.gone)),
+        notifications=notifications.release(session, living),
     )
 
 
@@ -170,3 +178,13 @@ async def measure(runtime: Runtime) -> None:
     runtime.telemetry.level("headgate_instances", len(found))
     differ = len({each.fingerprint for each in found}) > 1
     runtime.telemetry.level("headgate_config_mismatch", int(differ))
+
+
+def measure_troubles(runtime: Runtime) -> None:
+    """Measure which troubles there are, and since when each of them; asks no database."""
+    since = dict.fromkeys(TroubleName, 0.0)
+    for one in runtime.troubles.all():
+        since[one.name] = min(since[one.name] or one.since.timestamp(), one.since.timestamp())
+    for name, at_s in since.items():
+        runtime.telemetry.level("headgate_trouble", int(at_s > 0), name.value)
+        runtime.telemetry.level("headgate_trouble_since_timestamp_seconds", at_s, name.value)

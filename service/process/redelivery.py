@@ -10,6 +10,7 @@ from service.mergequeue.store import cursors
 from service.provider.errors import ProviderError
 from service.provider.signals import FailedDelivery, Lost
 from service.runtime import Runtime
+from service.troubles import Part, Trouble, TroubleName
 
 ASKED_MAX = 100
 """In one sweep of one host; what is left waits for the next."""
@@ -46,6 +47,12 @@ async def _ask_again(runtime: Runtime, host: str) -> None:
     failed = await provider.failed_deliveries(await _since(runtime, host, started))
     lost = [one for one in await _never_arrived(runtime, host, failed) if one.lost in ORDER]
     lost.sort(key=lambda one: ORDER.index(one.lost))
+    now = runtime.clock.now()
+    if not lost:
+        runtime.troubles.end(Part.WEBHOOKS, host)
+    else:
+        # The next delivery that arrives ends it, such as one that is sent again now.
+        runtime.troubles.report(Trouble(TroubleName.WEBHOOKS_FAIL, now, host=host))
     asked = lost[:ASKED_MAX]
     for place, one in enumerate(asked):
         if place:

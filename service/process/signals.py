@@ -4,7 +4,8 @@ A signal knows a repository; here it finds the queues it matters to. Facts are r
 a signal's own content decides nothing but where to look.
 """
 
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from typing import assert_never
 
@@ -21,12 +22,15 @@ from service.database.outbox import Lane
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import RunStatus
 from service.mergequeue.operations import (
+    breaks,
     comments,
+    early_failures,
     entering,
     file_checks,
     lost_branches,
     naming,
     pressed,
+    radar,
     reconcile,
     repository_files,
     turn,
@@ -37,7 +41,7 @@ from service.mergequeue.operations.turn import QueueGone
 from service.mergequeue.store import consents, pull_requests, queues
 from service.mergequeue.store.consents import ShownHead
 from service.mergequeue.store.pull_requests import PullRequestHead
-from service.provider.errors import ProviderError
+from service.provider.errors import Gone, ProviderError
 from service.provider.signals import (
     AccessChanged,
     Asked,
@@ -113,7 +117,7 @@ async def _about(
         case PullRequestChanged():
             await _pull_request_changed(runtime, repository, signal, received_at)
         case CheckReported():
-            await _check_reported(runtime, repository, signal)
+            await hear_reports(runtime, [signal])
         case CiRunEnded(run_id=run_id, attempt=attempt, branch=branch):
             # Its checks come with a CheckReported. What it left is not fetched here: the lane
             # of a repository must not wait for it, because landings wait for the lane.
@@ -212,6 +216,7 @@ async def _pull_request_changed(
     signal: PullRequestChanged,
     received_at: datetime,
 ) -> None:
+    radar.note(runtime, repository.id)
     holders = await turn.queues_with(runtime, repository.id, signal.number)
     waiting = [each for each in holders if not await _is_landing(runtime, each, signal.number)]
     for queue in waiting:
@@ -225,7 +230,27 @@ async def _pull_request_changed(
         head = PullRequestHead(repository.id, signal.number, signal.head)
         there = signal.shown
         shown = ShownHead(head, there.base, there.is_fork, there.is_closed, there.at)
-        await runtime.store.run(consents.note_shown, shown, received_at)
+        if not await _is_replaced(runtime, repository, shown):
+            await runtime.store.run(consents.note_shown, shown, received_at)
+
+
+async def _is_replaced(runtime: Runtime, repository: RepositoryRecord, shown: ShownHead) -> bool:
+    """Return whether the head gave way to the known one within one second of the provider.
+
+    Their times do not order them, and neither do their deliveries, so the pull request is read.
+    What is known of a fork proves more (docs/design/security.md 4): there each event counts.
+    """
+    number = shown.head.number
+    known = await runtime.store.read(pull_requests.known_head, repository.id, number)
+    if known is None or known.head == shown.head.head or known.shown_at != shown.at:
+        return False
+    if shown.is_fork or shown.at is None:
+        return False
+    provider = runtime.providers[repository.ref.host]
+    with suppress(Gone):
+        now = await provider.pull_request(repository.ref, number, awaits_mergeability=False)
+        return now.head_sha == known.head
+    return False
 
 
 async def _let_in(
@@ -253,30 +278,71 @@ async def _is_landing(runtime: Runtime, queue: QueueRef, number: int) -> bool:
     return any(members[position - 1].pr == number for position in landing.positions)
 
 
-async def _check_reported(
-    runtime: Runtime, repository: RepositoryRecord, signal: CheckReported
+async def hear_reports(
+    runtime: Runtime, reports: Sequence[CheckReported], settle: Callable[[Tx], None] | None = None
 ) -> None:
-    """Reports that can settle something are read; one that only began settles nothing.
+    """Read what reports about one repository may settle; one that only began settles nothing.
 
-    Nor does good news about a run that has passed: its landing reads everything once more.
+    It is read all the same where the steps of its job may foresee its end. Good news about a run
+    that has passed settles nothing either: its landing reads everything once more. `settle` is
+    committed with the last of what follows. Raises the provider's errors, QueueGone.
     """
-    if signal.news is News.BEGAN:
-        return
-    is_bad = signal.news is News.OTHER
-    live = await runtime.store.read(queues.run_of_sha, repository.id, signal.sha)
-    scheduler = runtime.memory.of(CheckReadScheduler)
-    for queue_id, run in live:
-        if scheduler.should_read_now(queue_id, run, runtime.clock.now()):
-            await _look(runtime, queue_id, run, even_passed=is_bad)
-        else:
-            runtime.wakeups.wake("ticks")
-    if live:
-        return
+    repository = await _known(runtime, reports[0].where)
+    # News by commit: whether any of it may be bad.
+    told: dict[Sha, bool] = {}
+    ended = {one.sha for one in reports if one.news is not News.BEGAN}
+    for one in reports:
+        if one.sha in ended or early_failures.awaits_steps(runtime):
+            told[one.sha] = told.get(one.sha, False) or one.news is News.OTHER
+    if repository is not None and told:
+        live = await runtime.store.read(queues.runs_of_shas, repository.id, sorted(told))
+        for sha in told:
+            if sha in ended and sha not in live:
+                await _head_reported(runtime, repository, sha)
+        settle = await _look_at(runtime, live, told, settle)
+    if settle is not None:
+        await runtime.store.run(settle)
+
+
+async def _look_at(
+    runtime: Runtime,
+    live: Mapping[Sha, Sequence[tuple[int, str]]],
+    told: Mapping[Sha, bool],
+    settle: Callable[[Tx], None] | None,
+) -> Callable[[Tx], None] | None:
+    """Read the runs that are not to wait for others, queue by queue; return `settle` if it is left.
+
+    What could not be read is due at once when it is tried again.
+    """
+    scheduler, now = runtime.memory.of(CheckReadScheduler), runtime.clock.now()
+    due: dict[int, dict[str, bool]] = {}
+    for sha, runs in live.items():
+        for queue_id, run in runs:
+            if scheduler.should_read_now(queue_id, run, now):
+                due.setdefault(queue_id, {})[run] = told[sha]
+            else:
+                runtime.wakeups.wake("ticks")
+    with ExitStack() as failed:
+        for queue_id, runs_of in due.items():
+            for run in runs_of:
+                failed.callback(scheduler.forget, queue_id, run)
+        for place, (queue_id, runs_of) in enumerate(due.items(), start=1):
+            last = settle if place == len(due) else None
+            if await _look(runtime, queue_id, runs_of, last):
+                settle = None
+        failed.pop_all()
+    return settle
+
+
+async def _head_reported(runtime: Runtime, repository: RepositoryRecord, sha: Sha) -> None:
+    """Read pull requests that wait for the checks of their own head, and watched targets."""
     for queue in await _queues(runtime, repository):
         value = await turn.last_value(runtime, queue.id)
-        for number in _waiting_on(value, signal.sha):
+        for number in _waiting_on(value, sha):
             await reconcile.read_pull_request(runtime, queue, number)
-        await entering.head_checked(runtime, queue, signal.sha)
+        await entering.head_checked(runtime, queue, sha)
+        if breaks.is_watched(value):
+            await breaks.commit_checked(runtime, queue, sha)
 
 
 def _waiting_on(value: MergeQueue, sha: str) -> tuple[int, ...]:
@@ -284,14 +350,29 @@ def _waiting_on(value: MergeQueue, sha: str) -> tuple[int, ...]:
     return tuple(entry.pr for entry in value.entries.values() if entry.head == sha and entry.unmet)
 
 
-async def _look(runtime: Runtime, queue_id: int, run_id: str, *, even_passed: bool = False) -> None:
-    queue = await runtime.store.read(queues.ref_by_id, queue_id)
+async def _look(
+    runtime: Runtime,
+    queue_id: int,
+    runs: Mapping[str, bool],
+    settle: Callable[[Tx], None] | None = None,
+) -> bool:
+    """Read the checks of runs; of one that has passed only if its news may be bad.
+
+    Returns whether `settle` was committed.
+    """
+    queue = await turn.ref_of(runtime, queue_id)
     if queue is None:
-        return
+        return False
     with suppress(QueueGone):
-        run = (await turn.value(runtime, queue_id)).runs.get(run_id)
-        if run is not None and (even_passed or run.status is not RunStatus.SUCCEEDED):
-            await reconcile.read_checks(runtime, queue, run_id)
+        value = await turn.value(runtime, queue_id)
+        read = [
+            run.id
+            for run_id, is_bad in runs.items()
+            if (run := value.runs.get(run_id)) is not None
+            and (is_bad or run.status is not RunStatus.SUCCEEDED)
+        ]
+        return await reconcile.read_checks(runtime, queue, read, settle)
+    return False
 
 
 async def look_again(runtime: Runtime) -> bool:
@@ -303,7 +384,7 @@ async def look_again(runtime: Runtime) -> bool:
     try:
         for queue_id, run in ripe:
             try:
-                await _look(runtime, queue_id, run)
+                await _look(runtime, queue_id, {run: False})
             except ProviderError as trouble:
                 runtime.memory.of(CheckReadScheduler).forget(queue_id, run)
                 # GitHub did not answer; the checks of the run are read again later.

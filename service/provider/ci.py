@@ -107,11 +107,20 @@ class PullRequestSource:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedStep:
+    """A step of a job that failed and was not allowed to; the rest of the job may still run."""
+
+    name: str
+    completed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class CiJob:
     """One job of one attempt; its name and its id are those of its check.
 
     `workflow` is the name of the file's jobs as a whole, empty when unknown; `runner` the
-    machine, empty before one took it; `failed_steps` how many of its steps failed.
+    machine, empty before one took it; `failed_steps` how many of its steps failed by now, and
+    `failures` are these.
     """
 
     id: str
@@ -122,6 +131,35 @@ class CiJob:
     failed_steps: int
     started_at: datetime | None
     completed_at: datetime | None
+    failures: tuple[FailedStep, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CiProgress:
+    """The jobs of one CI run by now, each by its newest attempt, while the run may go on.
+
+    `file` is the path of the CI file that says what they do, `group` the suite of their checks.
+    """
+
+    run_id: str
+    file: str
+    group: str
+    jobs: tuple[CiJob, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedPart:
+    """A part of a CI run that has failed while the rest goes on: a job, a step, or a test.
+
+    `check` is the id of the job's check run; `job` its name. `step` and `test` are empty where
+    the job as a whole has failed, or where they are unknown. `url` is a page that shows it.
+    """
+
+    check: str
+    job: str
+    step: str = ""
+    test: str = ""
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,10 @@ class NotPermitted(ProviderError):
         self.permission = permission
 
 
+class AppRefused(NotPermitted):
+    """The provider refuses our App itself: its key is not accepted, or a clock is wrong."""
+
+
 class Suspended(ProviderError):
     """The owner has suspended our App."""
 

@@ -10,11 +10,15 @@ from contextlib import AbstractAsyncContextManager
 from datetime import date, datetime
 from typing import Protocol
 
+from service.landed_work import WorkJudged
 from service.provider.archives import NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.budget import Budget
-from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource
+from service.provider.ci import Artifact, CiJob, CiProgress, CiRun, Judged, PullRequestSource
+from service.provider.ci_plans import CiPlan
 from service.provider.labels import LabelChange
+from service.provider.overlaps import OverlapRequest, Overlaps
+from service.provider.reverts import OpenedRevert, RevertRequest
 from service.provider.signals import FailedDelivery, Where
 from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
@@ -37,7 +41,7 @@ from service.provider.values import (
     CommentsRead,
     Commit,
     CommitAuthor,
-    Conflicted,
+    LandedByUs,
     LandStop,
     ListedPullRequest,
     Merged,
@@ -45,8 +49,10 @@ from service.provider.values import (
     Notice,
     NotPossible,
     PullRequest,
+    Rehearsed,
     Repository,
     Required,
+    StatusPosted,
     VehicleAdvice,
     VehicleRef,
 )
@@ -191,11 +197,25 @@ class Provider(Protocol):
         """
         ...
 
-    async def rehearse(self, request: BuildRequest) -> Conflicted | None:
+    async def rehearse(self, request: BuildRequest) -> Rehearsed | None:
         """Return the first conflict of such a build, found without making its branch.
 
-        None: there is none, or the provider cannot tell now without making one. `culprit` is the
-        only earlier step that adds commits, or the step whose head is the `fork`.
+        None: the provider cannot tell now without making one. `culprit` is the only earlier step
+        that adds commits, or the step whose head is the `fork`.
+        """
+        ...
+
+    async def overlaps(self, request: OverlapRequest) -> Overlaps | None:
+        """Compare open pull requests with each other; None where the provider cannot tell now.
+
+        Asks the provider for heads alone, and for none twice.
+        """
+        ...
+
+    async def judge(self, request: BuildRequest) -> Mapping[int, WorkJudged]:
+        """Return how the tested heads of such a build stand to landed work, by number.
+
+        Without making its branch, and within a few seconds (docs/design/undone-work.md 6).
         """
         ...
 
@@ -272,6 +292,35 @@ class Provider(Protocol):
         """
         ...
 
+    async def landed_by_us(self, repo: RepoRef, number: int) -> LandedByUs | None:
+        """Return how our App landed a pull request, as the provider itself says; None: it did not.
+
+        For a queue that has no record of it. Raises Gone(PULL_REQUEST).
+        """
+        ...
+
+    async def shows_end(self, repo: RepoRef, sha: Sha, name: str, submission: str) -> bool:
+        """Return whether our newest check run about this submission says that it left unmerged."""
+        ...
+
+    async def statuses_posted(
+        self, repo: RepoRef, marker: str, since: datetime
+    ) -> Sequence[StatusPosted]:
+        """Return our status comments with this marker that changed since then, newest first.
+
+        Those among the newest 500 comments of the repository.
+        """
+        ...
+
+    async def closed_pull_requests(
+        self, repo: RepoRef, base: str, since: datetime
+    ) -> Sequence[ListedPullRequest]:
+        """Return the pull requests onto `base` that were closed since then.
+
+        Those among the 500 closed ones that changed last.
+        """
+        ...
+
     async def delete_head(self, repo: RepoRef, number: int, head_sha: Sha) -> NotPossible | None:
         """Delete a landed pull request's branch (docs/design/landing.md 8); absent is done.
 
@@ -300,7 +349,14 @@ class Provider(Protocol):
         ...
 
     async def rerun(self, repo: RepoRef, sha: Sha, names: Sequence[str]) -> NotPossible | None:
-        """Run the named checks of a commit once more; None when started."""
+        """Run the named checks of a commit once more, and those that need them; None when started.
+
+        Nothing is started unless all of them can be. The commit's other checks keep their reports.
+        """
+        ...
+
+    async def can_rerun(self, repo: RepoRef) -> bool:
+        """Return whether we have the right to run checks of a commit once more."""
         ...
 
     async def stop_ci(self, repo: RepoRef, sha: Sha) -> NotPossible | None:
@@ -311,6 +367,13 @@ class Provider(Protocol):
         """An attempt of a run of the provider's CI, the newest if none is named; None: none such.
 
         What is true of one attempt does not change once it ended.
+        """
+        ...
+
+    async def pull_request_suites(self, repo: RepoRef, sha: Sha) -> Collection[str]:
+        """Return the check suites on a commit that a pull request began, perhaps of a fork.
+
+        Empty if the provider does not tell.
         """
         ...
 
@@ -340,6 +403,24 @@ class Provider(Protocol):
 
     async def ci_jobs(self, repo: RepoRef, run_id: str, attempt: int) -> Sequence[CiJob]:
         """The jobs of one attempt, in the provider's order; empty for an unknown one."""
+        ...
+
+    async def ci_progress(
+        self, repo: RepoRef, sha: Sha, groups: Collection[str], *, is_poll: bool = False
+    ) -> Sequence[CiProgress]:
+        """Return the jobs of the CI runs on a commit by now, of these suites of its checks.
+
+        While a run goes on as well: then it shows the steps that have failed by now. `is_poll`:
+        nothing has been reported, so that the read goes behind all that decide.
+        """
+        ...
+
+    async def ci_files(self, repo: RepoRef, commit: Sha) -> str:
+        """Return a digest of the CI files of a commit: equal digests mean equal files."""
+        ...
+
+    async def ci_plan(self, repo: RepoRef, commit: Sha) -> CiPlan:
+        """Return what the CI files of a commit say about failures; empty when unreadable."""
         ...
 
     async def ci_artifacts(
@@ -427,6 +508,18 @@ class Provider(Protocol):
 
     async def start_dry_test(self, request: DryTestRequest) -> DryTest:
         """Show CI a test branch that changes nothing. `discard` removes it. Raises Refused."""
+        ...
+
+    async def open_revert(self, request: RevertRequest) -> OpenedRevert | NotPossible:
+        """Make a revert's branch and open its pull request, or find it; safe to repeat.
+
+        NotPossible: it conflicts with later commits, or they have undone the change. `discard` of
+        its branch closes it.
+        """
+        ...
+
+    async def follow(self, repo: RepoRef, branch: str, sha: Sha) -> None:
+        """Point a branch of ours to a commit; make it if there is none. Raises Refused."""
         ...
 
     def budget(self, repo: RepoRef) -> Budget | None:

@@ -41,12 +41,16 @@ class Delivery:
 class AskSubmit:
     """Put it into the queue, or change the given options of a queued one; None: not given.
 
-    `sha` is a prefix of the head that the person means.
+    `sha` is a prefix of the head that the person means. `undoes` names merged work that it takes
+    back on purpose: by `#` and number, or by the beginning of a commit.
+    `sha` is a prefix of the head that the person means. `again`: test a head that has failed again.
     """
 
     priority: int | None = None
     no_batch: bool | None = None
     sha: str | None = None
+    undoes: tuple[str, ...] = ()
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,7 @@ class Unclear(StrEnum):
     UNKNOWN_OPTION = "unknown_option"
     BAD_PRIORITY = "bad_priority"
     BAD_SHA = "bad_sha"
+    BAD_LANDING = "bad_landing"
     NO_REASON = "no_reason"
     TOO_LONG = "too_long"
     SEVERAL = "several"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
+from service.landed_work import WorkJudged
 from service.provenance import ProviderTime
 from service.provider.labels import LabelRemoval, LabelReturn, StateLabel
 from service.provider.signals import Delivery
@@ -16,12 +17,14 @@ from service.vocabulary import (
     Approval,
     Blocker,
     Check,
+    ConflictRule,
     Mergeability,
     MergeMethod,
     PullRequestState,
     RepoId,
     RepoRef,
     RequiredName,
+    Resolved,
     Sha,
 )
 
@@ -118,11 +121,16 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True)
 class ListedPullRequest:
-    """A pull request in a list: its head, and the provider's time of its last change."""
+    """A pull request in a list: its head, and the provider's time of its last change.
+
+    `author` and `branch`, the name of its head, are empty where they are not known.
+    """
 
     number: int
     head: Sha
     shown_at: ProviderTime | None = None
+    author: str = ""
+    branch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +255,19 @@ class BuildStep:
     tested: bool
     commit: Sha | None
     fork: Sha | None = None
+    resolved: tuple[Resolved, ...] = ()
+    """What rules resolved in `commit`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedWork:
+    """The landings that no merge may take back undeclared: those on the target after a commit.
+
+    `generated`: globs for paths that do not count (docs/design/undone-work.md).
+    """
+
+    after: Sha
+    generated: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +275,8 @@ class BuildRequest:
     """A test branch to make. `branch` and `scratch` are full names without `refs/heads/`.
 
     Each step is made as `method` will land it. With `lands` those commits become the target branch
-    themselves, else the provider's merge call makes its own.
+    themselves, else the provider's merge call makes its own. `rules` resolve conflicts, only with
+    `lands`. `guard` None: what the tested heads take back is not judged.
     """
 
     repo: RepoRef
@@ -272,6 +294,8 @@ class BuildRequest:
     body: str
     method: MergeMethod = MergeMethod.MERGE_COMMIT
     lands: bool = False
+    rules: tuple[ConflictRule, ...] = ()
+    guard: GuardedWork | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,13 +306,15 @@ class Prefix:
     commit: Sha
     tree: Sha
     contained: bool
+    resolved: tuple[Resolved, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
     """The finished test branch; unpublished when its tree was known (3.3, step 4).
 
-    `draft_refused`: why there is no draft pull request although one was asked for.
+    `draft_refused`: why there is no draft pull request although one was asked for. `judged`: how
+    the tested heads stand to landed work, by number, where that was asked and can be told.
     """
 
     tip: Sha
@@ -298,6 +324,7 @@ class Built:
     vehicle_number: int | None
     vehicle_url: str | None
     draft_refused: str | None = None
+    judged: Mapping[int, WorkJudged] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +338,13 @@ class Conflicted:
     with_base: bool
     culprit: int | None
     paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """The outcome that a build would have: its first conflict, None without one."""
+
+    conflict: Conflicted | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,6 +452,26 @@ class VehicleRef:
     sha: Sha
 
 
+@dataclass(frozen=True, slots=True)
+class LandedByUs:
+    """A pull request that our App itself merged, or closed after its landing.
+
+    `commit`: as which it landed, None if the provider does not show it.
+    """
+
+    commit: Sha | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusPosted:
+    """A status comment of ours as it is at the provider."""
+
+    number: int
+    id: str
+    body: str
+    created_at: ProviderTime
+
+
 class CheckReportStatus(StrEnum):
     """The states that our own check run shows."""
 
@@ -493,7 +547,8 @@ class Button:
 class CheckReport:
     """Our check run on one commit; `external_id` is the submission, by which it is found.
 
-    `first`, `is_final` and `is_refresh`: see `StatusComment`. At most three buttons.
+    `first`, `is_final` and `is_refresh`: see `StatusComment`. At most three buttons. `replaces`: it
+    takes the place of our newest one of this name there, whichever submission that is about.
     """
 
     sha: Sha
@@ -508,6 +563,7 @@ class CheckReport:
     first: bool = False
     is_final: bool = False
     is_refresh: bool = False
+    replaces: bool = False
 
 
 Notice = StatusComment | Reply | Reaction | CheckReport | StateLabel | LabelRemoval | LabelReturn

@@ -55,7 +55,7 @@ async def merging(world: World, files: Files | None = None, *, fresh: bool = Fal
 
 async def sent(ask: Asker, gate: gates.Gate, tests: dict[str, str], **meta: Any) -> dict[str, Any]:
     """Upload results in the name of the CI job that tests a run."""
-    ran = ci.workflow_run_of(ask.world, gate.check)
+    ran = gates.workflow_run_of(ask.world, gate.check)
     about = {
         "sha": gate.run.sha,
         "branch": gate.run.branch,

@@ -88,7 +88,7 @@ async def test_a_token_of_any_role_excuses_nothing_unless_an_admin_says_so(
     await ci.on_main(admin, GREEN, "1")
     job = await asker(world, role=role)
     _, gate = await being_merged(world)
-    ran = ci.workflow_run_of(world, gate.check)
+    ran = gates.workflow_run_of(world, gate.check)
     about = {**of(gate), "run_id": str(ran.id), **COMMAND}
     answer = await ci.upload(job, RED, **about)
     assert answer["not_excused_because"] == [UNPROVED]
@@ -122,7 +122,7 @@ async def test_a_provider_that_was_slow_when_results_came_is_asked_again(
     await ci.settle_tests(admin, "update-settings", excuse_proof="TOKEN")
     job = await asker(world, role=Role.CI)
     number, gate = await being_merged(world)
-    ran = ci.workflow_run_of(world, gate.check)
+    ran = gates.workflow_run_of(world, gate.check)
     about = {**of(gate), "run_id": str(ran.id), "run_attempt": ran.attempt}
     await world.fault(RUN_READS, "refuse", status=404)
     answer = await ci.upload(job, RED, **about, job="unit")

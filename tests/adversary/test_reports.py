@@ -158,7 +158,7 @@ async def ending_of(world: World, ask: Asker, files: tuple[str, ...]) -> str:
     await world.settle()
     await world.comment("/merge", on=number)
     gate = await gates.under_test(world, number)
-    ran = reporting_ci.workflow_run_of(world, gate.check)
+    ran = gates.workflow_run_of(world, gate.check)
     await send(
         ask,
         files,

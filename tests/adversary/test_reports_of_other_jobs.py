@@ -37,7 +37,7 @@ async def test_only_the_job_itself_excuses_its_check(world: World, sender: str) 
     await world.settle()
     await world.comment("/merge", on=number)
     gate = await gates.under_test(world, number)
-    ran = ci.workflow_run_of(world, gate.check)
+    ran = gates.workflow_run_of(world, gate.check)
     jobs = {check.name: check for check in ran.jobs[ran.attempt]}
     by = ci.token_of(world, jobs[sender]) if sender in jobs else ""
     stranger: Asker = await asker(world, role=Role.CI)
@@ -110,7 +110,7 @@ async def test_a_forged_report_does_not_stand_for_a_job_that_is_missing(
     await ci.upload(admin, {"slow": ""}, by=ci.token_on_main(world, "1"), job="slow", **lost)
     await ci.quarantine(admin, "total", WRONG)
     number, gate = await being_merged(world)
-    ran = ci.workflow_run_of(world, gate.check)
+    ran = gates.workflow_run_of(world, gate.check)
     about: dict[str, Any] = {"sha": gate.run.sha, "branch": gate.run.branch, "run_id": str(ran.id)}
     if is_forged:
         stranger = await asker(world, role=Role.CI)
@@ -178,7 +178,7 @@ async def test_the_token_of_a_job_of_another_run_excuses_nothing_there(world: Wo
     _, ahead = await being_merged(world)
     number, gate = await being_merged(world)
     earlier = ci.token_of(world, ahead.check)
-    ran = ci.workflow_run_of(world, gate.check)
+    ran = gates.workflow_run_of(world, gate.check)
     for claims in ({"branch": gate.run.branch}, {"run_id": str(ran.id)}):
         form = aiohttp.FormData()
         form.add_field("metadata", ci.about(sha=gate.run.sha, job="unit", **claims))
@@ -202,7 +202,7 @@ async def test_a_job_cannot_report_under_the_name_of_another(world: World, key: 
     """Hurts everybody who builds main: it would say what others must report, or stand for them."""
     await world.make_queue(confirm_failures="OFF")
     _, gate = await being_merged(world)
-    ran = ci.workflow_run_of(world, gate.check)
+    ran = gates.workflow_run_of(world, gate.check)
     jobs = {check.name: check for check in ran.jobs[ran.attempt]}
     about: dict[str, Any] = {"sha": gate.run.sha, "branch": gate.run.branch, "run_id": str(ran.id)}
     ask, own = await asker(world, role=Role.CI), {"by": ci.token_of(world, jobs["other"]), **about}

@@ -1,11 +1,7 @@
 """Attacks by which a fork's change would be tested without a person's consent to exactly it."""
 
 import pytest
-from sqlalchemy import select
 
-from service.database.database import Tx
-from service.database.tables_deliveries import InboxBodyRow
-from service.database.tables_deliveries import InboxRow as Row
 from service.mergequeue.engine.states import QueueState
 from service.process import deliveries
 from service.provider.signals import Delivery
@@ -229,16 +225,6 @@ async def test_sensitive_files_of_a_fork_need_consent_of_a_maintainer(
     await ask.done("submitPullRequest", number)
 
 
-def _bodies(session: Tx, event: str) -> list[bytes]:
-    joined = select(InboxBodyRow.__table__.c.body).join(
-        Row.__table__, Row.__table__.c.id == InboxBodyRow.__table__.c.inbox_id
-    )
-    found = joined.where(
-        Row.__table__.c.event == event, Row.__table__.c.action == "requested_action"
-    )
-    return list(session.execute(found).scalars())
-
-
 async def test_a_captured_press_under_another_id_does_nothing_again(world: World) -> None:
     """Hurts everybody who builds main: a change of a fork would run with the secrets of CI."""
     await world.make_queue(state=QueueState.PAUSED)
@@ -252,7 +238,8 @@ async def test_a_captured_press_under_another_id_does_nothing_again(world: World
     again = await world.entry(number)
     await world.comment("/merge cancel", on=number)
     await world.settle()
-    (body,) = await world.runtime.store.read(_bodies, "check_run")
+    sent = world.sandbox.world.attempts
+    (body,) = [one.body for one in sent if one.action == "requested_action"]
     where = str(world.repository.id)
     host = "github.localhost"
     now = world.clock.now()

@@ -68,6 +68,11 @@ def is_over(faulty: Faulty) -> Callable[[], Awaitable[bool]]:
     return over
 
 
+@pytest.mark.fault(
+    "the database is away for 12 s while a test branch is built",
+    holds="all land once",
+    within="400 s",
+)
 async def test_an_outage_while_a_test_branch_is_built_leaves_no_build_behind(
     world: World, faulty: Faulty, moment: Moment
 ) -> None:
@@ -81,6 +86,11 @@ async def test_an_outage_while_a_test_branch_is_built_leaves_no_build_behind(
     await lands_once(world, one, other)
 
 
+@pytest.mark.fault(
+    "the database is away for 12 s during a merge call",
+    holds="it lands once",
+    within="400 s",
+)
 async def test_an_outage_while_the_merge_call_is_under_way_leaves_no_landing_behind(
     world: World, faulty: Faulty, moment: Moment
 ) -> None:
@@ -98,6 +108,11 @@ async def _passed(moment: Moment) -> bool:
     return moment.passes > 0
 
 
+@pytest.mark.fault(
+    "six claims of effects fail",
+    holds="no effect under way is cut off",
+    within="400 s",
+)
 async def test_a_claim_that_fails_cancels_no_effect_under_way(
     world: World, faulty: Faulty, moment: Moment
 ) -> None:
@@ -114,6 +129,11 @@ async def test_a_claim_that_fails_cancels_no_effect_under_way(
     assert moment.passes == 1
 
 
+@pytest.mark.fault(
+    "the answers to three claims are lost",
+    holds="each claim is found again",
+    within="400 s",
+)
 async def test_a_claim_whose_answer_is_lost_is_found_again(world: World, faulty: Faulty) -> None:
     """Hurts everybody in the queue: an effect is claimed, and no task knows of it."""
     number = await ready(world)
@@ -123,6 +143,11 @@ async def test_a_claim_whose_answer_is_lost_is_found_again(world: World, faulty:
     assert faulty.claims_to_lose == 0
 
 
+@pytest.mark.fault(
+    "the record of a landing is committed and its answer lost",
+    holds="one merge call",
+    within="400 s",
+)
 async def test_a_landing_whose_record_is_answered_by_no_database_is_not_sent_twice(
     world: World, faulty: Faulty, moment: Moment
 ) -> None:
@@ -145,6 +170,11 @@ async def test_a_landing_whose_record_is_answered_by_no_database_is_not_sent_twi
     assert faulty.struck
 
 
+@pytest.mark.fault(
+    "eight turns fail",
+    holds="no command is lost",
+    within="400 s",
+)
 async def test_a_database_that_fails_now_and_then_loses_no_command(
     world: World, faulty: Faulty
 ) -> None:

@@ -58,6 +58,11 @@ async def test_words_that_are_no_command_are_none_when_swept_either(world: World
     assert await world.reactions(one) == []
 
 
+@pytest.mark.fault(
+    "a command is lost in a flood of comments",
+    holds="the sweep finds it",
+    within="15 min",
+)
 async def test_a_flood_of_comments_does_not_hide_a_lost_command(world: World) -> None:
     """Hurts everybody else: hundreds of comments push a command off what one look reads."""
     await world.make_queue()
@@ -89,6 +94,11 @@ async def test_a_command_behind_a_page_that_just_became_full_is_found(world: Wor
     assert len((await provider.comments_since(where, start)).deliveries) == 1
 
 
+@pytest.mark.fault(
+    "a delivery cannot be read",
+    holds="those behind it are heard",
+    within="15 min",
+)
 async def test_a_delivery_that_cannot_be_read_stops_none_behind_it(world: World) -> None:
     """Hurts the repository: a broken delivery from another year blocks its lane."""
     await world.make_queue()
@@ -112,6 +122,18 @@ async def test_a_strangers_command_overtakes_nobodys(world: World) -> None:
     await world.comment("/merge", on=one)
     await world.rest(2)
     await world.comment("/merge cancel", on=one, by="dave")
+    await merges(world, one)
+
+
+async def test_a_retry_overtakes_no_submission(world: World) -> None:
+    """Hurts the author: `/merge` is lost, `/merge retry` is refused, and then both count as old."""
+    await world.make_queue()
+    one = await world.open()
+    await world.settle()
+    await world.fault({"event": "issue_comment", "nth": 1}, "drop")
+    await world.comment("/merge", on=one)
+    await world.rest(2)
+    await world.comment("/merge retry", on=one)
     await merges(world, one)
 
 
@@ -144,6 +166,11 @@ async def planted(world: World, statement: Update) -> None:
     await world.runtime.store.run(plant)
 
 
+@pytest.mark.fault(
+    "the effect of a run is lost",
+    holds="the run is named as standing still",
+    within="400 s",
+)
 async def test_a_run_whose_effect_is_lost_is_named_until_it_moves(world: World) -> None:
     """Hurts the whole queue: the row that builds a test branch is gone, and all wait silently."""
     await world.make_queue()

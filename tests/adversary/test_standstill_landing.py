@@ -122,6 +122,11 @@ def _worlds() -> Iterator[ParameterSet]:
 
 
 @pytest.mark.parametrize("attacks", tuple(_worlds()))
+@pytest.mark.fault(
+    "the provider refuses one pull request for ever",
+    holds="those behind it land",
+    within="40 min",
+)
 async def test_one_that_github_refuses_for_ever_does_not_stop_those_behind(
     attacks: dict[str, Attack], world: World
 ) -> None:
@@ -146,6 +151,11 @@ async def test_one_that_github_refuses_for_ever_does_not_stop_those_behind(
     await world.settle()
 
 
+@pytest.mark.fault(
+    "the provider is away",
+    holds="no submission ends",
+    within="20 min",
+)
 async def test_a_provider_that_is_away_ends_no_submission(world: World) -> None:
     """Hurts authors: an outage of GitHub would count as refusals of their pull request."""
     await world.make_queue(merge_method="SQUASH")

@@ -19,6 +19,7 @@ from service.http.health import Readiness
 from service.http.models.common import Request, SnakeRequest
 from service.http.route import Fetched, Page, Posted
 from service.process.api import app, routes
+from service.troubles import Part, Trouble, TroubleName
 from service.vocabulary import SYSTEM, Role
 from tests.api.wire import answer, connected, head, served, serving
 
@@ -60,6 +61,7 @@ async def test_until_the_recovery_is_over_only_the_status_is_told(client, readin
                 "workers": "ok",
                 "provider": "ok",
             },
+            "troubles": [],
         },
     )
 
@@ -210,7 +212,11 @@ async def test_an_old_client_that_wants_to_stay_is_told_that_it_may(client):
 
 async def test_the_status_says_what_limps_and_what_stands(readiness):
     async def said(*troubled: str, **words: str) -> tuple[str, str | None, dict[str, str]]:
-        ready = Readiness(lambda: troubled)
+        ready = Readiness()
+        for host in troubled:
+            ready.troubles.report(
+                Trouble(TroubleName.PROVIDER_AWAY, ready.troubles.clock.now(), host=host)
+            )
         for check, word in {"recovery": "ok", **words}.items():
             ready.mark(check, word)
         body: Any = (await health.status(ready, "1"))[1].model_dump()
@@ -245,13 +251,13 @@ def test_trouble_of_our_own_ends_readiness(readiness, check):
 
 
 def test_a_host_that_cannot_be_read_is_told_without_ending_the_service():
-    troubled: list[str] = []
-    readiness = Readiness(lambda: troubled)
+    readiness = Readiness()
     readiness.mark("recovery", "ok")
-    troubled.append("github.com")
+    now = readiness.troubles.clock.now()
+    readiness.troubles.report(Trouble(TroubleName.PROVIDER_AWAY, now, host="github.com"))
     assert readiness.checks()[health.Check.PROVIDER] is health.Word.DEGRADED
     assert readiness.is_ready
-    troubled.clear()
+    readiness.troubles.end(Part.PROVIDER, "github.com")
     assert readiness.checks()[health.Check.PROVIDER] is health.Word.OK
 
 

@@ -519,6 +519,7 @@ BOOLEANS = [
     "extensionEnabled",
     "skippedStatusesPass",
     "flakyKnowledgeEnabled",
+    "earlyFailures",
     "resultReuseEnabled",
 ]
 

@@ -174,6 +174,7 @@ def test_what_ci_asks_for_in_every_job_is_a_class_of_its_own():
     assert uploads == {
         "/v1/setImpactedTargets",
         "/v1/flaky-tests/check-quarantine",
+        "/v1/flaky-tests/report-early-failure",
         "/v1/flaky-tests/upload-test-results",
     }
 

@@ -41,6 +41,7 @@ from service.mergequeue.operations.views import (
     TestingView,
     TimelineEvent,
 )
+from service.mergequeue.wording import next_steps
 from service.runtime import EnumCase, Options
 from service.text.times import TimeLeft
 from service.vocabulary import SYSTEM, CheckKind, QueueRef, RepoRef, RequiredName, Sha
@@ -410,6 +411,12 @@ def condition(code, *prs, **more):
     return Condition(code, met=False, prs=prs, **more)
 
 
+def an_explain_view(view, explained):
+    text = replace(stories.failed(), entry=view.entry, explained=explained)
+    step = next_steps.describe(text, view.queue.repo)
+    return ExplainView(view, explained, (), (), (), RequiredSet(), text, step)
+
+
 @pytest.mark.parametrize(
     ("found", "believed", "suspects"),
     [
@@ -434,7 +441,7 @@ def test_an_explanation_lists_who_may_have_caused_the_failure(found, believed, s
     view = a_view(entry=an_entry(3, state=EntryState.PENDING_FAILURE, reason=Reason.CHECK_FAILED))
     explained = Explained(view.entry.state, view.entry.reason, found, None, believed)
     shown = explanation.explanation(
-        ExplainView(view, explained, (), (), (), RequiredSet(), stories.failed()),
+        an_explain_view(view, explained),
         a_queue_view(view).value,
     )
     assert shown.suspects == suspects
@@ -446,7 +453,7 @@ def test_an_explanation_has_what_is_believed_and_its_evidence():
     view = a_view(entry=an_entry(3, detail=replace(NOTHING, suspicion=believed)))
     explained = explain.of_final(view.entry)
     shown = explanation.explanation(
-        ExplainView(view, explained, (), (), (), RequiredSet(), stories.failed()),
+        an_explain_view(view, explained),
         a_queue_view(view).value,
     )
     assert Encoder(EnumCase.SPEC).plain(shown)["suspicion"] == {

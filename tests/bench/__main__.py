@@ -1,10 +1,11 @@
 """`python -m tests.bench`: measure, print a table, keep it in docs/reference (SCALE=1 alone).
 
-ONLY=name picks one subject (engine, scheduling, flaky, store, api, metrics, pages, reports,
-judging, tests, service, limits); SCALE multiplies the work, and above 1 adds longer histories. All
-subjects together take less than half an hour on two idle cores, half of it for `limits`. Each
-figure is shown beside a reference that was measured in the same run, or beside a budget. A missed
-goal is printed; a missed gate (docs/design/detector.md 13) also fails the command at the end.
+ONLY=name picks one subject (engine, scheduling, agents, flaky, store, api, metrics, pages, reports,
+judging, tests, service, undoing, conflicts, limits); SCALE multiplies the work, and above 1 adds
+longer histories. All subjects together take less than half an hour on two idle cores, half of it
+for `limits`. Each figure is shown beside a reference that was measured in the same run, or beside a
+budget. A missed goal is printed; a missed gate (docs/design/detector.md 13) also fails the command
+at the end.
 """
 
 import json
@@ -20,7 +21,9 @@ from typing import TypedDict
 
 from tests.bench import (
     api,
+    conflicts,
     counting,
+    deliveries,
     engine,
     judging,
     limits,
@@ -31,8 +34,10 @@ from tests.bench import (
     store,
     tables,
     tests,
+    undoing,
     uploads,
 )
+from tests.bench.agents import comparison
 from tests.bench.flaky import scenarios
 from tests.bench.scheduling import goals
 from tests.bench.tables import Row
@@ -49,6 +54,7 @@ class Measured(TypedDict):
 SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "engine": engine.run,
     "scheduling": goals.run,
+    "agents": comparison.run,
     "flaky": scenarios.run,
     "store": store.run,
     "api": api.run,
@@ -57,12 +63,15 @@ SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "reports": lambda scale: [*reports.run(scale), *uploads.run(scale), *counting.run(scale)],
     "judging": judging.run,
     "tests": tests.run,
-    "service": service.run,
+    "service": lambda scale: [*service.run(scale), *deliveries.run(scale)],
+    "undoing": undoing.run,
+    "conflicts": conflicts.run,
     "limits": limits.run,
 }
 NOTES = {
     "scheduling": "One seed and a tenth of the pull requests, all of them where CI is overloaded. "
-    "The tables are in scheduling.md."
+    "In other worlds of CI 300 pull requests. The tables are in scheduling.md.",
+    "agents": "Simulated, five seeds; docs/explanation/agents-benchmark.md says what was modelled.",
 }
 """What is said over the tables of a subject."""
 

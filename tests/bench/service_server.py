@@ -3,16 +3,22 @@
 Its provider answers at once, so what is measured is the service. Prints one line of JSON;
 then obeys lines of its standard input: `built` answers when every entry is under test, `green`
 lets every test branch pass, `report` prints the milliseconds from each stored event to its
-decision when all are taken, `stall` how long its loop stood at most since `beat`.
+decision when all are taken, `stall` how long its loop stood at most since `beat`, `counted` the
+statements, commits and CPU since `green`, once nothing more is due.
 """
 
 import asyncio
 import json
+import sqlite3
 import sys
+import time
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
 
 import uvloop
 from aiohttp import web
+from sqlalchemy import Engine, event
 
 from bot import telemetry
 from bot.github import webhook
@@ -24,7 +30,7 @@ from service.accounts.store import access
 from service.accounts.tokens import TokenRequest
 from service.clock import Clock, RandomIds, SystemClock
 from service.crash_points import NoCrashes
-from service.database.database import open_store
+from service.database.database import Tx, open_store
 from service.database.wakeups import Wakeups
 from service.evidence import links
 from service.http import connections
@@ -42,11 +48,13 @@ from service.provider.signals import Delivery
 from service.runtime import Options, Runtime
 from service.vocabulary import SYSTEM, QueueRef, Role
 from tests.bench import door
+from tests.harness.stillness import OPEN_DELIVERY, OPEN_EFFECT
 from tests.harness.values import ValuesProvider
 
 SECRET = "the webhook secret of a benchmark, 32"
 OWN = OwnApp("1", "headgate")
 PATIENCE_S = 60.0
+PATIENCE = timedelta(seconds=PATIENCE_S)
 """How long a slow machine may take for what is not measured."""
 
 
@@ -106,11 +114,67 @@ class Heartbeat:
             self.stall_ms = max(self.stall_ms, late_s * 1000)
 
 
+class Costs:
+    """Statements and commits of this process since `begin`, and its CPU.
+
+    Small questions on connections beside the pool count too.
+    """
+
+    POLL_S = 0.25
+
+    def __init__(self) -> None:
+        self.statements = self.commits = 0
+        self._cpu_s = 0.0
+        event.listen(Engine, "before_cursor_execute", self._count_statement)
+        event.listen(Engine, "commit", self._count_commit)
+        event.listen(Engine, "connect", self._watch)
+
+    def _count_statement(self, *_: object) -> None:
+        self.statements += 1
+
+    def _count_commit(self, *_: object) -> None:
+        self.commits += 1
+
+    def _watch(self, connection: Any, _: object) -> None:
+        """Count commits of SQLite's writer, which speaks to its driver."""
+        if isinstance(connection, sqlite3.Connection):
+            connection.set_trace_callback(self._heard)
+
+    def _heard(self, statement: str) -> None:
+        self.commits += statement.startswith("COMMIT")
+
+    def begin(self) -> None:
+        """Count from here."""
+        self.statements = self.commits = 0
+        self._cpu_s = time.process_time()
+
+    async def counted(self, runtime: Runtime) -> dict[str, float]:
+        """Wait until no delivery and no effect is open; what has been counted by then."""
+        own = 0
+        async with asyncio.timeout(PATIENCE_S):
+            while await runtime.store.read(_is_busy, runtime):
+                own += 2
+                await runtime.clock.sleep(self.POLL_S)
+        cpu_ms = (time.process_time() - self._cpu_s) * 1000
+        return {
+            "statements": self.statements - own,
+            "commits": self.commits,
+            "cpu_ms": cpu_ms,
+        }
+
+
+def _is_busy(session: Tx, runtime: Runtime) -> bool:
+    soon = {"soon": runtime.clock.now() + PATIENCE}
+    found = (session.execute(OPEN_DELIVERY).first(), session.execute(OPEN_EFFECT, soon).first())
+    return any(one is not None for one in found)
+
+
 async def serve(url: str, concurrency: int, *, works: bool) -> None:
     """Serve a queue of so many at once until the standard input ends.
 
     Without workers what follows from a request is left undone, so that its own cost shows.
     """
+    costs = Costs()
     clock, ids, provider = SystemClock(), RandomIds(), ValuesProvider()
     telemetry.start("json", "warning", clock)
     store = await open_store(url, clock=clock, ids=ids, crash_points=NoCrashes())
@@ -151,7 +215,7 @@ async def serve(url: str, concurrency: int, *, works: bool) -> None:
     )
     about = {"port": port, "token": issued.secret, "host": host}
     say(about)
-    await obey(runtime, provider, made.queue, Watched(latencies, heartbeat))
+    await obey(runtime, provider, made.queue, Watched(latencies, heartbeat, costs))
     await workers.stop()
     for task in tasks:
         task.cancel()
@@ -184,6 +248,7 @@ class Watched:
 
     latencies: Latencies
     heartbeat: Heartbeat
+    costs: Costs
 
 
 async def obey(
@@ -205,10 +270,13 @@ async def obey(
             value = await turn.value(runtime, queue.id)
             shas = [run.sha for run in value.runs.values() if run.sha is not None]
             provider.green.update(shas)
+            watched.costs.begin()
             say(shas)
         elif line == "report":
             await latencies.all_taken(queue)
             say(latencies.milliseconds())
+        elif line == "counted":
+            say(await watched.costs.counted(runtime))
         elif line == "beat":
             heartbeat.stall_ms = 0.0
             beating = asyncio.create_task(heartbeat.beat())

@@ -144,7 +144,7 @@ class Deliveries:
         for _ in range(count):
             await self._accept()
 
-    def _accept(self) -> Awaitable[bool]:
+    def _accept(self) -> Awaitable[object]:
         self._next += 1
         delivery = Delivery(
             "github.test", f"{self._name}-{self._next}", "push", None, "101", BODY, NOW

@@ -2,19 +2,25 @@
 
 Known tests and new ones by turns, on both databases. `cpu_s` is what the service and its parsers
 compute; PostgreSQL's own work is in `wall_s` alone. Beside it stand the parse of the same bytes
-to results and the bare one by lxml; the ratio is to the former. `waited_ms` is how long another
+to results and the bare one by lxml; the ratio is to the former. `plain_s` is the wall time of the
+plainest way to store as many names in the same database and the same round: COPY on PostgreSQL, one
+prepared statement on SQLite, into a table with one unique index. `waited_ms` is how long another
 writer waited at most, in rounds of its own: what it computes is no part of an upload.
 """
 
 import asyncio
 import gc
 import json
+import sqlite3
 import statistics
 import subprocess
 import sys
+import time
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+
+import psycopg
 
 from service.testhealth.reports import reports
 from service.testhealth.reports.reading import ReadOptions
@@ -29,6 +35,11 @@ FAILING_EVERY = 1000
 WALL_GOALS_S = {"known": 4.0, "new": 6.0}
 RATIO_GOALS = {"known": 5.0, "new": 10.0}
 WAITED_GOAL = {"waited_goal_ms": 250}
+PLAIN_TABLE = """
+    CREATE TABLE plain (repository_id int, id text, name text, file text, line int,
+    UNIQUE (repository_id, id))
+"""
+DROP_PLAIN_TABLE = "DROP TABLE plain"
 BOUNDARY = "a-boundary-of-parts"
 Row = dict[str, object]
 
@@ -38,7 +49,7 @@ def run(scale: float = 1.0) -> Sequence[Row]:
     rows: list[Row] = []
     for url in databases.addresses():
         with serving(url) as server:
-            rows += measured(server, url.partition(":")[0], int(CASES * scale))
+            rows += measured(server, url, int(CASES * scale))
     return rows
 
 
@@ -55,15 +66,18 @@ def serving(url: str) -> Iterator[Server]:
             process.stdin.close()
 
 
-def measured(server: Server, dialect: str, cases: int) -> list[Row]:
+def measured(server: Server, url: str, cases: int) -> list[Row]:
     """The two lines of one database."""
+    dialect = url.partition(":")[0].partition("+")[0]
     took: dict[str, list[dict[str, float]]] = {"known": [], "new": []}
     waited: dict[str, list[float]] = {"known": [], "new": []}
     send(server, report(cases, "known"), "first")
     for number in range(ROUNDS):
         for kind, figures in took.items():
             content = report(cases, "known" if kind == "known" else f"new{number}")
-            figures.append(beside_parsers(content) | send(server, content, f"{kind}-{number}"))
+            plain = {"plain_s": stored_plainly(url, cases)}
+            taken = send(server, content, f"{kind}-{number}")
+            figures.append(beside_parsers(content) | plain | taken)
     for number in range(WATCHED_ROUNDS):
         for kind, times_ms in waited.items():
             content = report(cases, "known" if kind == "known" else f"watched{number}")
@@ -84,7 +98,32 @@ def row(kind: str, dialect: str, cases: int, found: list[dict[str, float]]) -> R
         "wall_goal_s": WALL_GOALS_S[kind],
         "ratio": round(middle["cpu_s"] / middle["parse_s"], 2),
         "ratio_goal": RATIO_GOALS[kind],
+        "plain_ratio": round(middle["wall_s"] / middle["plain_s"], 2),
     }
+
+
+def stored_plainly(url: str, cases: int) -> float:
+    """Seconds of storing as many names in a table of their own, which is dropped again."""
+    rows = [(1, f"{n:032x}", f"test_{n}", f"tests/test_{n % 500}.py", n) for n in range(cases)]
+    began = time.perf_counter()
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+            connection.execute(PLAIN_TABLE)
+            connection.executemany("INSERT INTO plain VALUES (?, ?, ?, ?, ?)", rows)
+            connection.commit()
+            took = time.perf_counter() - began
+            connection.execute(DROP_PLAIN_TABLE)
+            connection.commit()
+        return took
+    with psycopg.connect(url.replace("+psycopg", "")) as connection:
+        connection.execute(PLAIN_TABLE)
+        with connection.cursor().copy("COPY plain FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+        connection.commit()
+        took = time.perf_counter() - began
+        connection.execute(DROP_PLAIN_TABLE)
+    return took
 
 
 def beside_parsers(content: bytes) -> dict[str, float]:

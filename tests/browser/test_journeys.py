@@ -58,6 +58,7 @@ async def test_a_person_signs_in_and_out(browser, lively):
 async def test_a_queue_is_paused_filled_resumed_and_its_culprit_found(browser, lively):
     good = [await lively.open(files={name: "x\n"}) for name in ("one.md", "two.md", "a.txt")]
     bad = await lively.open(files={"b.txt": "x\n"})
+    await lively.settle()  # all are ready: the order is that of the commands
     async with visitor(browser, lively, "alice") as page:
         await page.get_by_text("Pause…").click()
         await page.get_by_label("Reason").first.fill("release freeze")
@@ -66,6 +67,8 @@ async def test_a_queue_is_paused_filled_resumed_and_its_culprit_found(browser, l
         await page.mouse.move(0, 0)  # nothing moves while the pointer is on a link
         for number in (*good, bad):
             await lively.comment("/merge", number)
+            # The next one comes after it in the line.
+            await page.get_by_role("link", name=f"#{number}").first.wait_for()
         await page.get_by_text("Paused: 4 pull requests in the queue").wait_for()
         await page.get_by_role("link", name=f"#{bad}").click()
         await page.get_by_text("Why is it not merged yet?").wait_for()

@@ -24,6 +24,8 @@ TOKEN = "hgt_7hQ2mX9aLk_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf1jpYjl"
 REQUEST_BYTES_MAX = 65_536
 DRIP_S = 0.02
 UNKNOWN_TOKEN = callers.NO_TOKEN
+SUSPECTS = "/flaky-tests/list-suspected-tests"
+"""Every command that runs tests asks for these first; unless told otherwise there are none."""
 
 
 @dataclass
@@ -59,6 +61,8 @@ class Service:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """The next answer of the path."""
         path = request.path.removeprefix("/v1")
+        if path == SUSPECTS and path not in self.answers:
+            return web.json_response({"tests": []})
         if request.content_type == "multipart/form-data":
             asked = await form_of(request)
         elif request.method == "POST":
@@ -149,14 +153,18 @@ def served() -> Iterator[Service]:
 def answering(answer: bytes, drop: bytes = b"") -> Iterator[str]:
     """The address of a server that sends one caller these bytes, and does not hang up.
 
+    Who asks for suspected tests is no such caller, and gets nothing.
+
     With a drop it goes on to send it, every 20 ms.
     """
     over = threading.Event()
 
     def answer_one() -> None:
         connection, _ = listening.accept()
+        while SUSPECTS.encode() in connection.recv(REQUEST_BYTES_MAX):
+            connection.close()
+            connection, _ = listening.accept()
         with connection:
-            connection.recv(REQUEST_BYTES_MAX)
             connection.sendall(answer)
             with contextlib.suppress(OSError):
                 while not over.wait(DRIP_S):
@@ -260,6 +268,41 @@ ENDED: dict[str, Any] = {
 """What differs in the explanation of one that has left the queue."""
 
 
+def a_step(kind: str = "WAIT", **differences) -> dict:
+    """A next step; its call waits, or submits."""
+    waits = kind in ("WAIT", "ASK")
+    path = "/v1/getNextStep" if waits else "/v1/submitPullRequest"
+    call = {
+        "command": "headgate next 3 --wait" if waits else "headgate land 3 --no-wait",
+        "method": "POST",
+        "path": path,
+        "body": {"pr": {"number": 3}},
+        "tool": "what_now" if waits else "land_pull_request",
+        "arguments": {"number": 3},
+    }
+    step = {
+        "prNumber": 3,
+        "targetBranch": "main",
+        "kind": kind,
+        "text": "Wait until a slot is free.",
+        "code": "free_slot",
+        "whoMustAct": "nobody",
+        "person": None,
+        "since": None,
+        "at": None,
+        "pullRequests": [],
+        "commit": None,
+        "paths": [],
+        "conflictsWith": [],
+        "failures": None,
+        "percent": None,
+        "suspects": [],
+        "call": None if kind in ("DONE", "DROP", "SUPERSEDED") else call,
+        "recordVersion": f"of {kind}",
+    }
+    return step | differences
+
+
 def an_explanation(state: str = "PENDING", **differences) -> dict:
     """An explanation."""
     explanation = {
@@ -276,6 +319,7 @@ def an_explanation(state: str = "PENDING", **differences) -> dict:
         "behind": [],
         "dependsOn": [],
         "requiredStatuses": ["lint", "test"],
+        "nextStep": a_step(),
     }
     return explanation | differences
 

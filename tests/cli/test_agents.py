@@ -7,14 +7,22 @@ from mcp import Client
 
 from bot.cli.agents.server import Service, make_server
 from tests.cli import service
-from tests.cli.service import ENDED, FAILURES, LOG, PAGE, SKIPPED, a_record, an_explanation
+from tests.cli.service import (
+    ENDED,
+    FAILURES,
+    LOG,
+    PAGE,
+    SKIPPED,
+    a_record,
+    a_step,
+    an_explanation,
+)
 
 BEYOND: dict[str, Any] = {
     "whoMustAct": "NOBODY",
     "retryable": True,
     "links": {"page": "http://x/3"},
 }
-CONDITION: dict[str, Any] = {"since": None, "pullRequests": [], "url": None}
 FOUND = {"prNumber": 3, "targetBranch": "main"}
 
 
@@ -42,7 +50,16 @@ async def test_landing_submits_once_and_tells_the_next_step(api, call):
     assert state["title"] == "a [31mb "
     told = ("outcome", "who_must_act", "position", "page")
     assert [state[name] for name in told] == ["waiting", "nobody", 3, "http://x/3"]
-    assert state["next_step"].startswith("Call wait_for_pull_request")
+    step = state["next_step"]
+    assert (step["kind"], step["call"]["tool"]) == ("WAIT", "what_now")
+
+
+async def test_landing_takes_the_options_of_the_command_line(api, call):
+    api.says("/submitPullRequest", a_record(**BEYOND))
+    api.says("/explainPullRequest", an_explanation())
+    await call("land_pull_request", number=3, undoes=["7", "#9", "A" * 40], again=True)
+    sent = api.asked[1][1]
+    assert (sent["undoes"], sent["again"]) == (["#7", "#9", "a" * 40], True)
 
 
 async def test_waiting_uses_the_long_poll_and_reports_each_change(api, call):
@@ -54,27 +71,52 @@ async def test_waiting_uses_the_long_poll_and_reports_each_change(api, call):
     async def progress(_done, _total, message):
         seen.append(message)
 
+    api.says("/explainPullRequest", an_explanation(nextStep=a_step("DONE")))
     state = await call("wait_for_pull_request", progress, number=3)
-    assert (state["outcome"], state["next_step"]) == (
-        "merged",
-        "Nothing: it is on the target branch.",
-    )
-    waits = [(body.get("sinceVersion"), body.get("waitFor")) for _, body, _ in api.asked[1:]]
+    assert (state["outcome"], state["next_step"]["kind"]) == ("merged", "DONE")
+    waits = [(body.get("sinceVersion"), body.get("waitFor")) for _, body, _ in api.asked[1:-1]]
     assert waits == [(None, None), ("v1", 10), ("v2", 10)]
     assert [each.split(",")[0] for each in seen] == ["PENDING", "TESTING"]
     assert api.paths().count("/findQueue") == 1
 
 
-async def test_who_must_act_puts_people_before_waiting(api, call):
-    slot = {"code": "free_slot", "met": False, "text": "No slot.", "whoMustAct": "NOBODY"}
-    paused = {"code": "queue_running", "met": False, "text": "Paused.", "whoMustAct": "MAINTAINER"}
-    open_ones = [slot | CONDITION, paused | CONDITION]
-    api.says("/getSubmittedPullRequest", a_record(**BEYOND | {"whoMustAct": "MAINTAINER"}))
-    explanation = an_explanation(conditions=open_ones, eta=None, etaUnknownReason="Few runs.")
-    api.says("/explainPullRequest", explanation)
-    acting = await call("who_must_act", number=3)
-    assert acting["who"] == "maintainer"
-    assert [each["code"] for each in acting["open_conditions"]] == ["queue_running", "free_slot"]
+async def test_what_now_tells_the_one_step_with_its_call(api, call):
+    api.says("/getNextStep", a_step("FIX", failures=FAILURES, percent=97))
+    step = await call("what_now", number=3)
+    assert (step["kind"], step["version"], step["percent"]) == ("FIX", "of FIX", 97)
+    assert step["failures"]["tests"][0]["line"] == 12
+    assert step["call"]["command"] == "headgate land 3 --no-wait"
+    assert step["call"]["arguments"] == {"number": 3}
+
+
+async def test_what_now_waits_until_there_is_something_to_do(api, call):
+    for step in (a_step("ASK"), a_step(text="Wait."), a_step("DONE")):
+        api.says("/getNextStep", step)
+    seen = []
+
+    async def progress(_done, _total, message):
+        seen.append(message)
+
+    step = await call("what_now", progress, number=3, seconds=60, after="of ASK")
+    assert step["kind"] == "DONE"
+    waits = [(body.get("sinceVersion"), body.get("waitFor")) for _, body, _ in api.asked[1:]]
+    assert waits == [("of ASK", 10), ("of ASK", 10), ("of WAIT", 10)]
+    assert seen[-1] == "Wait."
+
+
+async def test_what_now_waits_until_the_time_to_submit_again(api, call):
+    for at in ("2999-03-02T14:19:02.000Z", None):
+        api.says("/getNextStep", a_step("RESUBMIT", at=at))
+    assert (await call("what_now", number=3, seconds=60))["at"] is None
+
+
+async def test_a_refused_submission_has_the_next_step(api, call):
+    step = a_step("DROP", text="This PR is closed.")
+    api.refuses("/submitPullRequest", 422, "pull_request_closed", "#3 is closed.", next_step=step)
+    api.refuses("/getSubmittedPullRequest", 404, "never_submitted")
+    said = await call("land_pull_request", number=3)
+    assert "#3 is closed." in said
+    assert '"kind":"DROP"' in said
 
 
 async def test_an_explanation_has_the_evidence_of_failures(api, call):

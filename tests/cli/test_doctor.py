@@ -114,6 +114,12 @@ def test_live_asks_before_it_writes(api, monkeypatch):
     assert api.asked == []
 
 
+def test_only_the_live_checks_are_recorded(api, capsys, tmp_path):
+    assert app.run(["doctor", "--record", str(tmp_path / "github.jsonl")]) == Exit.USAGE
+    assert "Give --live, too" in capsys.readouterr().err
+    assert api.asked == []
+
+
 ONLY_THERE = "on: merge_group\njobs: {build: {steps: [{run: make}]}}\n"
 ALSO_HERE = """\
 on:

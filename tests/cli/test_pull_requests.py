@@ -7,12 +7,23 @@ import pytest
 from bot.cli import app, pull_requests
 from bot.cli.client import Client
 from bot.cli.destination import Queue
-from bot.cli.exits import Failed
+from bot.cli.exits import STEP_EXITS, Exit, Failed
 from bot.cli.pull_requests import Submission
 from bot.uploader.transport import Clock
+from service.mergequeue.reasons.record import StepKind
 from service.vocabulary import RepoRef
 from tests.cli import service
-from tests.cli.service import ENDED, FAILURES, HISTORY, LOG, PAGE, SKIPPED, a_record, an_explanation
+from tests.cli.service import (
+    ENDED,
+    FAILURES,
+    HISTORY,
+    LOG,
+    PAGE,
+    SKIPPED,
+    a_record,
+    a_step,
+    an_explanation,
+)
 
 TARGET = {
     "repo": {"host": "github.com", "owner": "octo", "name": "widgets"},
@@ -132,6 +143,8 @@ def test_explain_says_what_is_met_and_what_is_open(api, capsys):
         "  ✓ The queue is running.",
         "  ○ 2 of 2 test slots are in use.",
         "Next      A test run ends.",
+        "To do     WAIT: Wait until a slot is free.",
+        "Then      headgate next 3 --wait",
         "Ahead     #1, #2",
         "Required  lint, test",
     ]
@@ -157,6 +170,8 @@ def test_explain_names_those_it_is_tested_on_the_search_and_what_is_believed(api
         "Suspicion  97 % to blame: failed alone twice.",
         "Suspects   #3, #4",
         "Next       A test run ends.",
+        "To do      WAIT: Wait until a slot is free.",
+        "Then       headgate next 3 --wait",
         "Ahead      #1, #2",
         "Tested on  #1",
         "Required   lint, test",
@@ -182,6 +197,8 @@ def test_explain_names_what_failed_where_to_look_and_how_sure_it_is(api, capsys)
         "  and 2 more",
         "  It failed in 2 test runs.",
         "Next      A test run ends.",
+        "To do     WAIT: Wait until a slot is free.",
+        "Then      headgate next 3 --wait",
         "Required  lint, test",
         f"Page      {PAGE}",
     ]
@@ -207,7 +224,9 @@ def test_land_ends_with_record_outcome_and_explanation(api, capsys, state, outco
     api.says("/submitPullRequest", a_record(state))
     api.says("/explainPullRequest", an_explanation(state))
     assert headgate("land", "3", "--json") == code
-    expected = a_record(state) | {"outcome": outcome, "explanation": an_explanation(state)}
+    explanation = an_explanation(state)
+    told = {"nextStep": explanation["nextStep"], "explanation": explanation}
+    expected = a_record(state) | {"outcome": outcome} | told
     assert json.loads(capsys.readouterr().out) == expected
 
 
@@ -249,6 +268,61 @@ def test_landing_over_time_ends_with_7_and_outcome_timeout(api, capsys):
     said = capsys.readouterr()
     assert json.loads(said.out)["outcome"] == "timeout"
     assert "headgate: the wait is over and #3 is still queued" in said.err
+
+
+def test_a_refused_landing_says_what_to_do_next(api, capsys):
+    step = a_step("DROP", text="This PR is closed.")
+    api.refuses("/submitPullRequest", 422, "pull_request_closed", "#3 is closed.", next_step=step)
+    api.refuses("/getSubmittedPullRequest", 404, "never_submitted")
+    assert headgate("land", "3", "--json") == 6
+    said = capsys.readouterr()
+    assert json.loads(said.out) == {"prNumber": 3, "outcome": "refused", "nextStep": step}
+    assert said.err == "headgate: #3 is closed.\n"
+
+
+@pytest.mark.parametrize(("kind", "code"), STEP_EXITS.items())
+def test_the_exit_code_names_the_next_step(api, capsys, kind, code):
+    api.says("/getNextStep", a_step(kind))
+    assert headgate("next", "3", "--json") == code
+    assert json.loads(capsys.readouterr().out) == a_step(kind)
+
+
+def test_every_kind_of_step_has_an_exit_code_of_its_own():
+    assert set(STEP_EXITS) == {kind.value for kind in StepKind}
+    assert len(set(STEP_EXITS.values())) == len(STEP_EXITS)
+    assert not set(STEP_EXITS.values()) & {code.value for code in Exit if code is not Exit.DONE}
+
+
+def test_next_waits_until_there_is_something_to_do(api, capsys):
+    asks = a_step("ASK", text="Ask a maintainer.", person="alice", at="2026-03-02T14:19:02.000Z")
+    for step in (asks, a_step(), a_step(recordVersion="v2"), a_step("REBASE", **CONFLICT)):
+        api.says("/getNextStep", step)
+    assert headgate("next", "3", "--wait", "--after", "of ASK") == 12
+    asked = [(body.get("sinceVersion"), body.get("waitFor")) for _, body, _ in api.asked]
+    assert asked == [("of ASK", 25), ("of ASK", 25), ("of WAIT", 25), ("v2", 25)]
+    assert capsys.readouterr().out.splitlines() == [
+        "#3 REBASE  Rebase it.",
+        "Onto         a1b2c3d",
+        "In conflict  cart.py",
+        "With         #1 by alice (merged)",
+        "Then         headgate land 3 --no-wait",
+    ]
+
+
+def test_next_waits_until_the_time_to_submit_again(api):
+    early = a_step("RESUBMIT", at="2999-03-02T14:19:02.000Z")
+    for step in (early, early, a_step("RESUBMIT", at="2026-03-02T14:19:02.000Z")):
+        api.says("/getNextStep", step)
+    assert headgate("next", "3", "--wait") == 13
+    assert [body.get("waitFor") for _, body, _ in api.asked] == [None, 25, 25]
+
+
+CONFLICT = {
+    "text": "Rebase it.",
+    "commit": "a1b2c3d",
+    "paths": ["cart.py"],
+    "conflictsWith": [{"prNumber": 1, "author": "alice", "merged": True}],
+}
 
 
 def waits(api):

@@ -212,7 +212,8 @@ def test_tokens_are_made_rotated_and_revoked_beside_serve(service, headgate, git
         assert code == 0, err
         return out
 
-    made = token("create", "--org", "octo", "--role", "admin", "--name", "ci")
+    limits = ("--open-entries", "6", "--ci-minutes", "600")
+    made = token("create", "--org", "octo", "--role", "admin", "--name", "ci", *limits)
     first = made.strip()
     assert made == first + "\n"
     assert asked(service.url, first) == 200
@@ -228,6 +229,8 @@ def test_tokens_are_made_rotated_and_revoked_beside_serve(service, headgate, git
         (first[4:14], "admin"),
         (second[4:14], "admin"),
     ]
+    assert {(each["open_entries"], each["ci_minutes"]) for each in listed} == {(6, 600)}
+    assert "6 PRs, 600 min a day" in token("list", "--org", "octo")
     assert first not in json.dumps(listed)
 
 

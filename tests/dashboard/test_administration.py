@@ -31,7 +31,12 @@ async def test_an_admin_creates_a_token_sees_it_once_and_revokes_it(pages):
     async with visitor(pages, "alice", "/settings") as browser:
         page = await browser.follow("octo")
         page = await browser.press(
-            "Create the token", name="CI of widgets", role="ci", repositories="octo/widgets"
+            "Create the token",
+            name="CI of widgets",
+            role="ci",
+            repositories="octo/widgets",
+            open_entries="6",
+            ci_minutes="600",
         )
         assert page.status == 200
         (secret,) = re.findall(r"hgt_\w{60}", page.text)
@@ -39,9 +44,11 @@ async def test_an_admin_creates_a_token_sees_it_once_and_revokes_it(pages):
         async with browser.http.get(self_url, headers={"x-api-token": secret}) as answer:
             body = await answer.json()
         assert (body["name"], body["role"]) == ("CI of widgets", "ci")
+        assert (body["open_entries"], body["ci_minutes"]) == (6, 600)
         page = await browser.open(f"{pages.url}{TOKENS}")
         assert secret not in page.text
         assert "CI of widgets" in page.text
+        assert "6 pull requests at a time, 600 CI minutes a day" in page.text
         page = await browser.press("Revoke…")
         assert "Revoke the token?" in page.text
         page = await browser.press("Revoke the token")
@@ -61,6 +68,8 @@ async def test_an_admin_creates_a_token_sees_it_once_and_revokes_it(pages):
         ({"name": "", "role": "ci"}, "name"),
         ({"name": "kept", "role": "owner"}, "role"),
         ({"name": "kept", "role": "ci", "days": "1000"}, "expires_in_days"),
+        ({"name": "kept", "role": "ci", "open_entries": "5001"}, "open_entries"),
+        ({"name": "kept", "role": "ci", "ci_minutes": "a day"}, "ci_minutes"),
         ({"name": "kept", "role": "ci", "repositories": "widgets"}, "repositories"),
         ({"name": "kept", "role": "ci", "repositories": "octo/none"}, "octo/none"),
     ],

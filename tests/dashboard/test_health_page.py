@@ -162,19 +162,20 @@ async def test_a_queue_without_a_past_says_so(stage):
         page = await browser.see(PATH, host="localhost")
     assert "Nothing merged in this time" in page.text
     assert "None did." in page.text
-    assert "2.0 % of test runs flake, 3.0 % of pull requests conflict." in page.text
+    said = "2.0 % of test runs flake, 3.0 % of pull requests conflict, "
+    assert f"{said}0.0 % of failures are foreseen." in page.text
 
 
 async def test_the_page_and_the_endpoint_name_the_rates_that_the_queue_plans_with(stage):
     minutes = {"lint": 2.0, "unit": 12.5}
-    await stage.put(replace(a_queue(), rates=Rates(0.019, 0.0412, minutes)))
+    await stage.put(replace(a_queue(), rates=Rates(0.019, 0.0412, minutes, 0.4)))
     async with stage.browsing() as browser:
         page = await browser.see(PATH, host="localhost")
-    said = "1.9 % of test runs flake, 4.1 % of pull requests conflict, unit takes 12 min."
-    assert said in page.text
+    said = "1.9 % of test runs flake, 4.1 % of pull requests conflict, "
+    assert f"{said}40.0 % of failures are foreseen, unit takes 12 min." in page.text
     found = await statistics.load_statistics(stage.runtime, stage.queue, 7)
     shown = answers.MeasuredRates.of(found.rates).model_dump()
-    assert shown == {"flake": 0.019, "conflict": 0.0412, "minutes": minutes}
+    assert shown == {"flake": 0.019, "conflict": 0.0412, "foreseen": 0.4, "minutes": minutes}
 
 
 def test_the_only_value_of_a_line_is_a_stroke_that_can_be_seen():

@@ -13,7 +13,9 @@ from tests.harness.machine import free_port
 from tests.tidy.tree import ROOT
 
 CONFIGURED = ROOT / "deploy/proxy"
-UP_WITHIN_S = 60.0
+UP_WITHIN_S = 120.0
+"""Caddy cleans its folder at a start, the half-made certificate too, and tries again after 60 s."""
+
 LOOK_EVERY_S = 0.05
 
 # What an installed nginx has around our file; everything it writes is in the test's folder.

@@ -29,6 +29,8 @@ NOT_RUN = {
     r"sudo (python3 -m venv|/opt/headgate/bin/pip) ": "as the Containerfile does it",
     r"\w+=\S+$": "a line of settings, read below",
     r'pip install "headgate\[tracing\]"$': "fetches packages; test_operate.py uses the same ones",
+    r"curl -s http://127\.0\.0\.1:9642/": "the admin listener of a service that runs; "
+    "test_troubles_of_database.py asks it",
     r"sudo -u headgate bash$|set -a; ": "becomes the user of the service",
 }
 """Lines that are not run, and why."""

@@ -115,6 +115,21 @@ RULES: tuple[FactRule, ...] = (
         lowered_by="excuse_proof",
     ),
     FactRule(
+        FactKind.EARLY_FAILURE,
+        "every job that has a token of role `ci`; a job by its own OIDC token",
+        (Proof.JOB,),
+        "a required check that the job can fail counts as failed before it has ended, if the "
+        "failure is final, its test is not quarantined, not known as flaky and not red on the "
+        "target branch, and earlier runs confirm the rule",
+        "stored and shown; the report of the job decides",
+        (
+            "service/testhealth/operations/classify.py",
+            "service/testhealth/operations/early_failures.py",
+            "service/evidence/early_failures.py",
+            f"{_OPERATIONS}/early_failures.py",
+        ),
+    ),
+    FactRule(
         FactKind.TEST_VERDICT,
         "Headgate, from reports of the target branch and of test branches",
         (Proof.JOB, Proof.RUN, Proof.TOKEN),
@@ -211,12 +226,58 @@ RULES: tuple[FactRule, ...] = (
         (f"{_OPERATIONS}/rulings.py", f"{_OPERATIONS}/entering.py", _PERMITS),
     ),
     FactRule(
+        FactKind.DECLARED_REVERT,
+        "title, text and commit messages: the author of the pull request; a command or a call: "
+        "whoever may submit it; the label: everybody with triage access",
+        (Proof.READ, Proof.PERSON, Proof.TOKEN),
+        "a pull request may take back the landings that it names; the label covers all. It guards "
+        "against accidents alone: who declares could land the removal in smaller steps",
+        "waits as `undoes_landed_work`",
+        ("service/landed_work.py", f"{_OPERATIONS}/facts.py", "bot/commands.py"),
+    ),
+    FactRule(
+        FactKind.LANDED_WORK,
+        "everybody who may land, or push to the target branch",
+        (Proof.READ,),
+        "a merge that takes it back waits, and one that brings it again ends: by git's objects, "
+        "for one head and one tip. The number of a landing is that of our record; of others a "
+        "message says it, and it names whom to tell",
+        "not judged: it goes on, and `explain` says so",
+        (
+            "bot/github/gitbuild/judging.py",
+            f"{_OPERATIONS}/undone_work.py",
+            "service/mergequeue/engine/state/undone.py",
+        ),
+    ),
+    FactRule(
         FactKind.WORKFLOW_FILE,
         "everybody whose change landed; a pull request brings its own",
         (Proof.READ,),
-        "of the target branch alone: the kind of test branch, and the reason of a skip in words",
-        "unknown: the default applies, and no skip counts by it",
-        ("bot/github/workflow_files.py", f"{_OPERATIONS}/vehicles.py"),
+        "of the target branch alone: the kind of test branch, the reason of a skip in words, and "
+        "which failed part may doom a required check",
+        "unknown: the default applies, no skip counts by it, and nothing is doomed",
+        (
+            "bot/github/workflow_files.py",
+            "bot/github/ci_plans.py",
+            f"{_OPERATIONS}/vehicles.py",
+            f"{_OPERATIONS}/early_failures.py",
+        ),
+    ),
+    FactRule(
+        FactKind.FAILED_PART,
+        "the CI, for a job or step of a run on the commit under test; a job by its own OIDC token, "
+        "for a test of its own",
+        (Proof.READ, Proof.JOB),
+        "a required check of the same CI run counts as failed before it has ended, if the workflow "
+        "files of the target branch say so, the tested tree has the same files, and earlier runs "
+        "of the queue have confirmed it. It never makes anything pass",
+        "the required check is awaited to its end",
+        (
+            "bot/github/ci_runs.py",
+            "service/provider/ci_plans.py",
+            f"{_OPERATIONS}/early_failures.py",
+            "service/mergequeue/early_rules.py",
+        ),
     ),
     FactRule(
         FactKind.REPOSITORY_FILE,

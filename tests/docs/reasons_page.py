@@ -16,11 +16,13 @@ Written by `make docs` from the records in `service/mergequeue/reasons`. Edit th
 this page. A code never changes its meaning; new codes may come. The target branch is `main` in the
 texts. Where Headgate knows checks, pull requests, people or commits, it names them.
 
-"Again" means that queueing the pull request again unchanged may help.
+"Again" means that queueing the pull request again unchanged may help. "Next" is what a program does
+about a pull request that waits for it, ended by it or was refused for it
+([the next step](next-steps.md)).
 """
 
 LINKS = Links("https://github.com")
-HEAD = "| Code | Meaning | Who must act | Again |\n|---|---|---|---|"
+HEAD = "| Code | Meaning | Who must act | Again | Next |\n|---|---|---|---|---|"
 
 VALUES: dict[str, Argument] = {
     "target": "main",
@@ -33,6 +35,14 @@ VALUES: dict[str, Argument] = {
     "lower": Pull(1),
     "rebase": Code("git rebase --onto origin/main …"),
     "moved": "main",
+    "run": 12,
+    "failed": phrase("its failed checks"),
+    "landings": phrase("a landing"),
+    "again": Code("/merge --again"),
+    "who": phrase("the submitter"),
+    "used": phrase("as many"),
+    "limit": phrase("the limit"),
+    "where": phrase("the queue for {}", "main"),
     "unheld_tries": phrase("several times"),
 }
 """What stands for a place that always has a value. The target branch is `main`."""
@@ -78,10 +88,11 @@ def _lines() -> Iterator[str]:
             if text := text_of(reason.record):
                 yield _row(reason, text)
     yield "\n## Holds\n"
-    yield "| Code | Meaning | Who must act | Stops |\n|---|---|---|---|"
+    yield "| Code | Meaning | Who must act | Stops | Next |\n|---|---|---|---|---|"
     for hold in HoldReason:
         record = hold.record
-        yield f"| `{hold}` | {_bare(record.text)} | {record.who} | `{record.scope}` |"
+        cells = f"{_bare(record.text)} | {record.who} | `{record.scope}` | `{record.next}`"
+        yield f"| `{hold}` | {cells} |"
     yield "\n## Verdict causes\n"
     yield "| Code | Meaning |\n|---|---|"
     for cause in Cause:
@@ -91,7 +102,7 @@ def _lines() -> Iterator[str]:
 def _row(reason: Reason, text: str, but: Collection[str] = ()) -> str:
     record = reason.record
     again = "yes" if record.retryable else "no"
-    return f"| `{reason}` | {_bare(text, but)} | {record.who} | {again} |"
+    return f"| `{reason}` | {_bare(text, but)} | {record.who} | {again} | `{record.next}` |"
 
 
 def _bare(template: str, but: Collection[str] = ()) -> str:

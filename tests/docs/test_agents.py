@@ -9,6 +9,7 @@ from typer.main import get_command
 
 from bot.cli import app
 from bot.cli.agents.server import Service, make_server
+from bot.cli.exits import STEP_EXITS
 from service.http import well_known
 from service.process.api import routes
 from tests.tidy.tree import ROOT
@@ -22,7 +23,7 @@ def named_commands(text):
     """Every command line of Headgate in code, without its comment."""
     code = re.findall(r"```sh\n(.*?)```|`(headgate [^`\n]+)`", text, re.DOTALL)
     lines = "\n".join(block or line for block, line in code).splitlines()
-    found = [line.partition("#")[0].strip() for line in lines if line.startswith("headgate ")]
+    found = [line.partition(" #")[0].strip() for line in lines if line.startswith("headgate ")]
     return [each for each in found if "COMMAND" not in each]
 
 
@@ -64,9 +65,20 @@ def test_the_skill_has_a_name_and_a_description():
 async def test_both_pages_name_every_tool():
     tools = await make_server(Service("http://127.0.0.1:1", "hgt_x", None)).list_tools()
     names = [each.name for each in tools]
-    assert re.findall(r"^\| `(\w+)` \|", GUIDE, re.MULTILINE) == names
+    assert re.findall(r"^\| `([a-z_]+)` \|", GUIDE, re.MULTILINE) == names
     assert [name for name in names if f"`{name}`" not in SKILL] == []
     assert [each.name for each in tools if not each.description or not each.output_schema] == []
+
+
+@pytest.mark.parametrize("page", ["docs/how-to/agents.md", "docs/reference/next-steps.md"])
+def test_every_kind_of_step_has_its_row_with_its_exit_code(page):
+    rows = re.findall(r"^\| `([A-Z]+)` \| (\d+) \|", (ROOT / page).read_text("utf-8"), re.MULTILINE)
+    assert {kind: int(code) for kind, code in rows} == {**STEP_EXITS}
+
+
+def test_the_skill_says_what_to_do_for_every_kind_of_step():
+    rows = re.findall(r"^\| `([A-Z]+)` \| (\d+) \|", SKILL, re.MULTILINE)
+    assert {kind: int(code) for kind, code in rows} == {**STEP_EXITS}
 
 
 def test_every_link_of_the_index_in_the_repository_opens():

@@ -9,7 +9,7 @@ from bot.github import live
 from bot.github.audits import app
 from bot.github.audits import audits as of_github
 from bot.host import audits as of_host
-from service.mergequeue.operations.doctor import doctor, dry_test
+from service.mergequeue.operations.doctor import doctor, dry_test, queue
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "doctor.md"
@@ -21,6 +21,7 @@ def test_every_audit_has_a_section_and_no_other_has():
         *of_github.IDS,
         *of_host.IDS,
         *(one.id for one in doctor.AUDITS),
+        queue.service.id,
         dry_test.ID,
         *live.CHECKS,
     ]

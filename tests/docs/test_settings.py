@@ -25,6 +25,7 @@ from service.settings import (
     definitions,
 )
 from service.testhealth.settings import TestSettings
+from service.vocabulary import ConflictRule
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference"
 HEAD = """\
@@ -70,6 +71,8 @@ def rows(settings: type, spelled: Spelling) -> Iterator[str]:
 OBJECTS: dict[object, str] = {
     tuple[BatchingRule, ...]: f"up to {ITEMS_MAX} of "
     '`{"targetPattern": "…", "policy": "ISOLATE"}`',
+    tuple[ConflictRule, ...]: f"up to {ITEMS_MAX} of "
+    '`{"paths": ["…"], "rule": "UNION"}`, or `"CHANGELOG"`',
     tuple[EntryRule, ...]: f"up to {RULES_MAX} [rules](../how-to/rules.md)",
 }
 """The values of settings that are lists of objects, in words."""

@@ -107,12 +107,14 @@ def said(answer):
 
 
 async def landed(client, number):
-    """Submit a pull request and wait for its end, as an agent does; the last answer."""
-    state = await asked(client, "land_pull_request", number=number)
-    while state["outcome"] == "waiting":
-        assert "wait_for_pull_request" in state["next_step"]
-        state = await asked(client, "wait_for_pull_request", number=number, seconds=20)
-    return state
+    """Do what each step says until there is something else to do than wait; the last step."""
+    step = await asked(client, "what_now", number=number)
+    while step["kind"] in ("SUBMIT", "WAIT"):
+        call = step["call"]
+        assert step["code"] != "never_submitted" or call["tool"] == "land_pull_request"
+        answer = await asked(client, call["tool"], **call["arguments"])
+        step = answer.get("next_step", answer)
+    return step
 
 
 async def test_an_agent_lands_a_pull_request_over_stdio(place):
@@ -121,10 +123,9 @@ async def test_an_agent_lands_a_pull_request_over_stdio(place):
         missing = await client.call_tool("wait_for_pull_request", {"number": number})
         assert "was never submitted" in said(missing)
 
-        state = await landed(client, number)
-        assert (state["outcome"], state["state"]) == ("merged", "MERGED")
-        assert re.fullmatch("[0-9a-f]{40}", state["merged_as"])
-        assert state["target_branch"] == "main"
+        step = await landed(client, number)
+        assert (step["kind"], step["target_branch"], step["call"]) == ("DONE", "main", None)
+        assert re.fullmatch("[0-9a-f]{40}", step["commit"])
         assert (await asked(client, "land_pull_request", number=number))["outcome"] == "merged"
 
         (queue,) = (await asked(client, "list_queues"))["queues"]
@@ -141,9 +142,9 @@ async def test_an_agent_learns_over_http_why_a_pull_request_failed(place, url):
         await place.update(state="PAUSED", stateReason="freeze")
         for number in (1, 2):
             await asked(client, "land_pull_request", number=number)
-        acting = await asked(client, "who_must_act", number=1)
-        assert acting["who"] == "maintainer"
-        assert acting["open_conditions"][0]["code"] == "queue_running"
+        step = await asked(client, "what_now", number=1)
+        assert (step["kind"], step["code"]) == ("WAIT", "queue_running")
+        assert step["who_must_act"] == "maintainer"
         explained = await asked(client, "explain_pull_request", number=2)
         assert explained["ahead"] == [1]
         preview = await asked(client, "what_if", number=1, change="remove")
@@ -151,10 +152,11 @@ async def test_an_agent_learns_over_http_why_a_pull_request_failed(place, url):
         raised = await asked(client, "what_if", number=2, change="urgent")
         assert (raised["moved_up"], raised["moved_back"]) == ([2], [1])
         await place.update(state="RUNNING")
-        assert (await landed(client, 1))["outcome"] == "merged"
-        failed = await landed(client, 2)
-        assert (failed["outcome"], failed["failed_checks"]) == ("failed", ["test"])
-        assert failed["who_must_act"] == "author"
+        assert (await landed(client, 1))["kind"] == "DONE"
+        fix = await landed(client, 2)
+        assert (fix["kind"], fix["code"]) == ("FIX", "required_status_failed")
+        assert [check["name"] for check in fix["failures"]["checks"]] == ["test"]
+        assert fix["who_must_act"] == "author"
 
 
 async def test_a_token_that_only_reads_cannot_land(place, url):

@@ -118,6 +118,7 @@ async def test_members_that_conflict_are_parted_and_the_later_is_told(world: Wor
     for number in (one, other, three):
         await world.comment("/merge", on=number)
     await gates.under_test(world, one, other)
+    await world.settle()
     assert f"conflicts with #{one}" in world.check_on(three)
     await gates.ends(world, one, other)
     await world.settle()

@@ -227,6 +227,11 @@ async def test_an_approval_that_our_own_new_base_dismissed_is_named_with_its_cau
     await world.make_queue(merge_method="SQUASH")
     chain = await an_approved_chain(world)
     await world.comment("/merge", on=chain[1])
+
+    async def has_entered() -> bool:
+        return chain[1] in (await world.value()).entries
+
+    await world.until(has_entered)
     protection = {"required_checks": ["unit"], "protection": {"main": STALE}}
     seeds.set_rules(world.repository, protection)
     await world.settle()

@@ -60,6 +60,7 @@ def reads_of_authors(world: World) -> int:
 
 
 async def landed(world: World, number: int) -> str:
+    await world.settle()
     await world.comment("/merge", on=number)
     await world.settle()
     assert number in await world.merged()

@@ -26,6 +26,7 @@ LANDED = {
     "lanes": [13, 12],
     "optimistic": [14, 15],
     "weather": [16],
+    "agents": [17],
 }
 FAILED = {
     "main": {3: "required_status_failed", 5: "conflict_target"},
@@ -33,6 +34,7 @@ FAILED = {
     "lanes": {},
     "optimistic": {},
     "weather": {},
+    "agents": {},
 }
 
 
@@ -67,6 +69,7 @@ async def test_the_demo_plays_its_stories_and_proves_them(tmp_path, needs, capsy
     assert_a_failure_is_cleared(stories["optimistic"])
     assert_a_known_flake_is_excused(stories["weather"])
     assert "headgate explain 11: test failed." in said.err
+    assert "it would take back #17" in said.err
     log = [json.loads(line) for line in (tmp_path / "state/headgate.log").read_text().splitlines()]
     assert [line for line in log if line["level"] == "error"] == []
     assert "hgt_" not in json.dumps(log)

@@ -78,6 +78,11 @@ def hold_reasons(world_value: Any) -> list[str]:
     return [hold.reason.value for hold in world_value.holds]
 
 
+@pytest.mark.fault(
+    "the second of two that were tested together is refused at its landing",
+    holds="the queue is held, and the target is tested",
+    within="-",
+)
 @pytest.mark.parametrize("how", ["closed", "pushed to", "a draft", "refused"])
 @pytest.mark.parametrize(
     ("method", "kind"),

@@ -52,6 +52,11 @@ async def level(set_up: Stage, service: Service, name: str) -> float:
     "name",
     [pytest.param("act.build.after_send", marks=pytest.mark.soak), "act.land.after_send"],
 )
+@pytest.mark.fault(
+    "one of two instances is killed at its work",
+    holds="the other does it to its end",
+    within="150 s",
+)
 async def test_what_one_was_doing_when_it_was_killed_the_other_does_to_its_end(
     on_stage: Stage, name: str
 ) -> None:
@@ -66,6 +71,11 @@ async def test_what_one_was_doing_when_it_was_killed_the_other_does_to_its_end(
         await lands_once(on_stage, number)
 
 
+@pytest.mark.fault(
+    "an instance stands still while it sends a message",
+    holds="no other sends it",
+    within="150 s",
+)
 async def test_a_message_that_one_is_sending_is_sent_by_no_other_that_starts(
     on_stage: Stage,
 ) -> None:

@@ -40,6 +40,11 @@ async def lands_once(set_up: Stage, number: int) -> None:
 
 
 @pytest.mark.parametrize(NAME_AND_KIND, effort.spread(STORY), indirect=["database_url"])
+@pytest.mark.fault(
+    "`kill -9` at each crash point of a merge, as a real process",
+    holds="it lands once",
+    within="150 s",
+)
 async def test_a_kill_loses_nothing_and_lands_once(
     name: str, database_url: str, tmp_path: Path
 ) -> None:
@@ -57,6 +62,11 @@ async def test_a_kill_loses_nothing_and_lands_once(
 
 
 @pytest.mark.parametrize(NAME_AND_KIND, effort.spread(STOPPING), indirect=["database_url"])
+@pytest.mark.fault(
+    "`kill -9` in the middle of a stop",
+    holds="it lands once",
+    within="150 s",
+)
 async def test_a_kill_in_the_middle_of_a_stop_loses_nothing_and_lands_once(
     name: str, database_url: str, tmp_path: Path
 ) -> None:
@@ -74,6 +84,11 @@ async def test_a_kill_in_the_middle_of_a_stop_loses_nothing_and_lands_once(
 
 
 @pytest.mark.parametrize(NAME_AND_KIND, effort.spread(NOTIFYING), indirect=["database_url"])
+@pytest.mark.fault(
+    "`kill -9` around the sending of a message",
+    holds="every event arrives, in an unbroken order",
+    within="150 s",
+)
 async def test_a_kill_around_a_message_lets_every_event_arrive_at_least_once(
     name: str, database_url: str, tmp_path: Path
 ) -> None:
@@ -134,6 +149,11 @@ async def delivered(
 @pytest.mark.parametrize(
     "database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.soak)], indirect=True
 )
+@pytest.mark.fault(
+    "SIGTERM in the middle of a merge",
+    holds="the stop ends well; the next start lands it",
+    within="150 s",
+)
 async def test_a_stop_that_is_asked_for_ends_well_and_the_next_start_lands_it(
     database_url: str, tmp_path: Path
 ) -> None:
@@ -152,6 +172,11 @@ async def test_a_stop_that_is_asked_for_ends_well_and_the_next_start_lands_it(
 
 @pytest.mark.parametrize(
     "database_url", [pytest.param("sqlite", marks=pytest.mark.soak), "postgresql"], indirect=True
+)
+@pytest.mark.fault(
+    "`kill -9` between the commit of a submission and its answer",
+    holds="it is kept and lands once",
+    within="150 s",
 )
 async def test_a_submission_whose_answer_a_kill_took_is_kept_and_lands_once(
     database_url: str, tmp_path: Path

@@ -66,6 +66,11 @@ async def answered(set_up: Stage, service: Service, secret: str, path: str, **bo
 @pytest.mark.parametrize(
     ("name", "database_url"), effort.spread(CLEARING), indirect=["database_url"]
 )
+@pytest.mark.fault(
+    "`kill -9` while a failure is cleared",
+    holds="each lands once",
+    within="150 s",
+)
 async def test_a_kill_while_a_failure_is_cleared_lands_each_once(
     name: str, database_url: str, tmp_path: Path
 ) -> None:

@@ -114,6 +114,11 @@ async def is_idle(set_up: Stage) -> bool:
 @pytest.mark.parametrize(
     ("name", "database_url"), effort.spread(TICKETING), indirect=["database_url"]
 )
+@pytest.mark.fault(
+    "`kill -9` while an issue is made",
+    holds="one is made",
+    within="150 s",
+)
 async def test_a_kill_while_an_issue_is_made_makes_one(
     name: str, database_url: str, tmp_path: Path
 ) -> None:
@@ -128,6 +133,11 @@ async def test_a_kill_while_an_issue_is_made_makes_one(
 
 @pytest.mark.parametrize(
     ("name", "database_url"), effort.spread(CLOSING), indirect=["database_url"]
+)
+@pytest.mark.fault(
+    "`kill -9` while an issue is closed",
+    holds="it is said once",
+    within="150 s",
 )
 async def test_a_kill_while_it_is_closed_says_so_once(
     name: str, database_url: str, tmp_path: Path

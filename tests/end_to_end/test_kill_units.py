@@ -63,6 +63,11 @@ async def strike(set_up: Stage, crash_point: str, count: int, **settings: object
 @pytest.mark.parametrize(
     ("name", "database_url"), effort.spread(AT_SECOND), indirect=["database_url"]
 )
+@pytest.mark.fault(
+    "`kill -9` at the second landing of three",
+    holds="each lands once",
+    within="150 s",
+)
 async def test_a_kill_at_the_second_position_of_three_lands_each_once(
     name: str, database_url: str, tmp_path: Path
 ) -> None:
@@ -76,6 +81,11 @@ async def test_a_kill_at_the_second_position_of_three_lands_each_once(
     ("name", "database_url"),
     effort.spread(reversed(AT_MOVE)),
     indirect=["database_url"],
+)
+@pytest.mark.fault(
+    "`kill -9` at the move of a whole unit",
+    holds="each lands once",
+    within="150 s",
 )
 async def test_a_kill_at_the_move_of_a_whole_unit_lands_each_once(
     name: str, database_url: str, tmp_path: Path
@@ -106,6 +116,11 @@ async def until_github_merges(set_up: Stage) -> None:
         await set_up.clock.sleep(LOOK_EVERY_S)
 
 
+@pytest.mark.fault(
+    "`kill -9` while the provider merges a stack",
+    holds="the end is read back",
+    within="150 s",
+)
 async def test_a_kill_while_github_merges_a_stack_is_read_back_in_spite_of_a_cancel(
     tmp_path: Path,
 ) -> None:

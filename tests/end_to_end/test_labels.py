@@ -9,7 +9,7 @@ from service.mergequeue.operations import queues, reconcile
 from service.mergequeue.operations.queues import QueueRequest
 from service.vocabulary import SYSTEM
 from tests.harness import gates
-from tests.harness.world import World, WorldOptions
+from tests.harness.world import HEARD_S, World, WorldOptions
 
 LABEL = "headgate-submit"
 PERIOD_S = 20
@@ -53,6 +53,11 @@ def queries(world: World) -> list[str]:
     return [str(one["body"]["query"]).split("(")[0].removeprefix("\nquery ") for one in calls]
 
 
+@pytest.mark.fault(
+    "events of a label arrive late and swapped",
+    holds="the label on the pull request decides",
+    within="-",
+)
 @pytest.mark.parametrize("gap_s", [0, 2])
 @pytest.mark.parametrize(
     ("acts", "late"),
@@ -77,12 +82,17 @@ async def test_a_late_event_of_the_label_changes_nothing_that_is_over(
     assert await is_queued(world, number) is has_label(world, number) is (acts[-1] is ON)
 
 
+@pytest.mark.fault(
+    "a label is removed before its lost event is delivered again",
+    holds="the pull request is not submitted",
+    within="-",
+)
 async def test_a_label_removed_before_its_redelivery_submits_nothing(world: World) -> None:
     number = await ready(world)
     address = world.sandbox.world.webhook_url
     world.sandbox.world.webhook_url = "http://127.0.0.1:9/down"
     await change(world, number, ON)
-    await world.rest(1)
+    await world.rest(HEARD_S)
     world.sandbox.world.webhook_url = address
     await change(world, number, OFF)
     await world.rest(6 * PERIOD_S)
@@ -92,6 +102,11 @@ async def test_a_label_removed_before_its_redelivery_submits_nothing(world: Worl
     assert not await is_queued(world, number)
 
 
+@pytest.mark.fault(
+    "events of a label arrive in random order",
+    holds="the label on the pull request decides",
+    within="-",
+)
 @pytest.mark.parametrize("reorders", [0, 1])
 async def test_events_in_random_order_end_as_the_label_is(world: World, reorders: int) -> None:
     number = await ready(world)
@@ -102,6 +117,11 @@ async def test_events_in_random_order_end_as_the_label_is(world: World, reorders
     assert await is_queued(world, number) is bool(reorders)
 
 
+@pytest.mark.fault(
+    "the event of an added label is lost",
+    holds="it submits in the name of who added it",
+    within="3 sweeps",
+)
 async def test_a_lost_label_is_found_and_submits_in_the_name_of_its_author(world: World) -> None:
     number = await ready(world)
     await world.fault({"event": "pull_request", "action": "labeled"}, "drop")
@@ -111,17 +131,27 @@ async def test_a_lost_label_is_found_and_submits_in_the_name_of_its_author(world
     assert (await world.entry(number)).submitted_by.login == "alice"
 
 
+@pytest.mark.fault(
+    "the event of a removed label is lost",
+    holds="it cancels",
+    within="3 sweeps",
+)
 async def test_a_lost_removal_of_the_label_is_found_and_cancels(world: World) -> None:
     number = await ready(world)
     await world.fault({"event": "pull_request", "action": "unlabeled"}, "drop")
     await change(world, number, ON)
-    await world.rest(1)
+    await world.rest(HEARD_S)
     await change(world, number, OFF)
     await world.rest(SWEEPS_S)
     await world.settle()
     assert await world.state(number) == "CANCELLED"
 
 
+@pytest.mark.fault(
+    "a label is removed while the service cannot be reached",
+    holds="it cancels",
+    within="3 sweeps",
+)
 async def test_a_label_removed_while_the_service_was_down_cancels(world: World) -> None:
     number = await ready(world)
     await change(world, number, ON)
@@ -131,7 +161,7 @@ async def test_a_label_removed_while_the_service_was_down_cancels(world: World) 
         (world.sandbox.world.webhook_url),
     )
     await change(world, number, OFF)
-    await world.rest(1)
+    await world.rest(HEARD_S)
     world.sandbox.world.webhook_url = address
     await world.rest(SWEEPS_S)
     await world.settle()
@@ -205,6 +235,11 @@ async def test_two_queues_take_their_own_labels(world: World) -> None:
     assert await is_queued(world, other, "release")
 
 
+@pytest.mark.fault(
+    "an event about a draft, a closed pull request or a base arrives when it is over",
+    holds="the submission stays",
+    within="-",
+)
 @pytest.mark.parametrize(
     ("acts", "late"),
     [

@@ -21,6 +21,11 @@ def world_options() -> WorldOptions:
     return WorldOptions(has_limits=True, settings={"build_method": "git"})
 
 
+@pytest.mark.fault(
+    "the limits of github.com for content",
+    holds="all land and are told, none is refused",
+    within="20 min",
+)
 async def test_all_land_and_are_told_within_github_s_limits(world: World) -> None:
     await world.make_queue()
     numbers = [await world.open() for _ in range(PULL_REQUESTS)]
@@ -87,6 +92,11 @@ async def test_near_the_limit_only_the_end_is_told_in_full(
     assert sum("/check-runs" in one and "GET" not in one for one in writes) <= check_runs_written
 
 
+@pytest.mark.fault(
+    "a limit refuses a test branch",
+    holds="it is built at the next slot",
+    within="20 min",
+)
 async def test_a_throttled_build_holds_the_queue_until_the_next_slot(world: World) -> None:
     asking = await asker(world)
     await world.make_queue()

@@ -52,6 +52,7 @@ async def heard(
 def of(receiver: Receiver, number: int) -> list[dict[str, Any]]:
     """What was heard of a pull request, by its sequence."""
     told = [got.json for got in receiver.got if got.json.get("pr_number") == number]
+    told = [each for each in told if "sequence" in each]
     return sorted(told, key=lambda each: each["sequence"])
 
 
@@ -259,3 +260,29 @@ async def test_a_batch_that_fails_is_told_once_in_each_state(world: World) -> No
             assert len(told) == await entered(world, number)
         assert of(receiver, culprit)[-1]["action"] == "failed"
         assert {actions(of(receiver, number))[-1] for number in (first, last)} == {"merged"}
+
+
+async def test_a_program_is_told_when_there_is_something_else_to_do_than_wait(
+    world: World,
+) -> None:
+    await world.make_queue(confirm_failures="OFF")
+    async with heard(world, "next_step.changed") as receiver:
+        number = await world.open()
+        await world.settle()
+        await world.comment("/merge", on=number)
+        await gates.fails(world, number)
+        await world.settle()
+        await world.act("push", number=number, files={"more.txt": "x\n"})
+        await world.settle()
+        await world.comment("/merge", on=number)
+        await gates.ends(world, number)
+        await world.settle()
+    told = [got.json for got in receiver.got]
+    told.sort(key=lambda each: each["timestamp"])
+    assert [each["next_step"]["kind"] for each in told] == ["FIX", "DONE"]
+    fix, done = (each["next_step"] for each in told)
+    assert [check["name"] for check in fix["failures"]["checks"]] == ["unit"]
+    assert fix["call"]["body"]["pr"] == {"number": number}
+    assert (fix["call"]["tool"], done["call"]) == ("land_pull_request", None)
+    assert done["commit"] == world.repository.git.branch("main")
+    assert {each["pr_number"] for each in told} == {number}

@@ -5,6 +5,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.end_to_end.test_kill import lands_once
 from tests.end_to_end.test_two_processes import comment, open_one, seed
 from tests.harness.databases import Server
@@ -28,6 +30,11 @@ async def answers(set_up: Stage, url: str, path: str, status: int, within_s: flo
     raise NeverHappened(f"{path} answers {seen}, not {status}")
 
 
+@pytest.mark.fault(
+    "the database is away at the start",
+    holds="the service waits and lands what came meanwhile",
+    within="150 s",
+)
 async def test_serve_waits_for_a_database_that_is_away_and_lands_what_came_meanwhile(
     outage_url: str, own_postgres: Server, tmp_path: Path
 ) -> None:

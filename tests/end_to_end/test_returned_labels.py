@@ -104,6 +104,11 @@ async def test_a_label_put_back_without_the_right_is_removed(world: World) -> No
     assert not has_label(world, number)
 
 
+@pytest.mark.fault(
+    "a label is put back while it is removed, and the event is lost",
+    holds="it submits again",
+    within="4 sweeps",
+)
 async def test_a_label_put_back_whose_events_are_lost_is_found(world: World) -> None:
     number = await labelled(world)
     await meanwhile(world, REMOVAL, "unlabel", "label", number=number)
@@ -115,6 +120,11 @@ async def test_a_label_put_back_whose_events_are_lost_is_found(world: World) -> 
     assert has_label(world, number)
 
 
+@pytest.mark.fault(
+    "the removal of a label gets no answer while a person puts it back",
+    holds="the label stays and submits",
+    within="-",
+)
 @pytest.mark.parametrize("kind", ["reset_before", "reset_after"])
 async def test_a_removal_without_an_answer_takes_no_label_that_was_put_back(
     world: World, kind: str

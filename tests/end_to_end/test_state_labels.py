@@ -42,7 +42,7 @@ async def test_a_failure_leaves_its_label_until_the_next_submission(world: World
     assert await world.state(number) == "FAILED"
     assert labels_of(world, number) == ["headgate:failed"]
     await world.act("draft", by="alice", number=number)
-    await world.comment("/merge", on=number)
+    await world.comment("/merge --again", on=number)
     await world.settle()
     assert labels_of(world, number) == ["headgate:waiting"]
     await world.comment("/merge cancel", on=number)

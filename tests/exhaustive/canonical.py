@@ -17,6 +17,7 @@ from service.mergequeue.engine.model import Bisection, Breaker, Entry, Failure, 
 from service.mergequeue.engine.outputs import BuildTestBranch
 from service.mergequeue.engine.records import Record
 from service.mergequeue.engine.reported import Evidence
+from service.mergequeue.engine.state import shares
 from service.mergequeue.engine.states import RunPhase
 from service.mergequeue.engine.targets import Targets
 from service.vocabulary import Sha
@@ -66,7 +67,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
     },
     "Entry": {
         "id": _COUNTS,
-        "submitted_by": _TOLD,
+        "submitted_by": "of one submitter, or the number of the pull request says it",
         "submitted_at": _TOLD,
         "reason": _TOLD,
         "detail": _TOLD,
@@ -78,6 +79,8 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "landed_sha": _TOLD,
         "would_land_at": "no queue is in shadow in any scope",
         "waits": "no queue of any scope has rules",
+        "work": "nothing is judged in any scope: tests/mergequeue/test_undone_work.py",
+        "undoes": "nothing is judged in any scope: tests/mergequeue/test_undone_work.py",
         "is_priority_given": "no queue of any scope has rules",
     },
     "Run": {
@@ -93,6 +96,8 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "branch": _TOLD,
         "checks_complete": "always in every scope",
         "is_flaky": _TOLD,
+        "first_at": _CLOCK,
+        "share": _TOLD,
         "attempt": "evidence names the present one in every scope",
     },
     "Bisection": {"id": _COUNTS},
@@ -135,6 +140,7 @@ class _Words:
         self.it = scene
         self.queue = scene.queue
         self.commits = {sha: index for index, sha in reversed(list(enumerate(scene.history)))}
+        self.has_submitters = bool(scope.submitters)
         self.prs = self._in_order() if scope.is_symmetric else {}
         if not scope.is_symmetric:
             self.prs = {number: number for number in range(1, len(scene.prs) + 1)}
@@ -219,6 +225,7 @@ class _Words:
                 _targets(kept.targets),
             ),
             self._clock(queue.advance_refused_at, after=600),
+            (queue.reruns_from is None, self._clock(queue.reruns_from)),
             self._clock(queue.land_after),
             tuple(
                 (self._named((one.pr,)), one.words, self._clock(one.at, after=3600))
@@ -255,6 +262,7 @@ class _Words:
             (entry.taken_apart, entry.fresh, entry.kept, entry.screened),
             _targets(entry.targets),
             _targets(entry.wide),
+            self._turn(entry),
             self._batch(entry.batch),
             (_values_counted(entry.stops), entry.refusals),
             None
@@ -265,6 +273,16 @@ class _Words:
                 entry.refusal.blockers == facts.blockers,
             ),
         )
+
+    def _turn(self, entry: Entry) -> tuple | None:
+        """Its turn from the reached one on; of one submitter the order of arrival says it all."""
+        if not self.has_submitters or entry.seq is None:
+            return None
+        seqs = [one.seq for one in self.queue.entries.values() if one.seq is not None]
+        known = [one for one in self.queue.turns if one.priority == entry.priority]
+        was_agent = known[0].is_agent_last if known else True
+        left = entry.turn - shares.reached(self.queue, entry)
+        return (sorted(seqs).index(entry.seq), left, was_agent)
 
     def _run(self, run: Run) -> tuple:
         build = self.it.builds.get(run.id)
@@ -287,10 +305,12 @@ class _Words:
             self._clock(run.asked_evidence),
             self._evidence(run.evidence),
             run.rerun_at is not None,
+            (self.runs.get(run.repeats or "", OUT_OF_SIGHT), run.repeats is None, run.is_repeated),
             self._clock(run.deadline),
             run.cause and run.cause.value,
             run.excused,
             (run.fresh, run.published, run.contained, run.reused_from is not None),
+            (len(run.doomed), run.is_foreseen),
             self._search(run.bisection),
             tuple(sorted(self._entry_named(name) for name in run.without)),
             self.runs.get(run.witness_of or "", OUT_OF_SIGHT),

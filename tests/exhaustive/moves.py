@@ -12,9 +12,17 @@ from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.planning import landing
 from service.mergequeue.engine.reasons import LIFTED_BY_PERSON, Reason
-from service.mergequeue.engine.reported import Evidence
-from service.mergequeue.engine.states import RunPhase, RunStatus
-from service.vocabulary import CheckOutcome, Explanation, PullRequestState, Sha
+from service.mergequeue.engine.reported import Doomed, Evidence
+from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
+from service.vocabulary import (
+    Actor,
+    ActorKind,
+    Check,
+    CheckOutcome,
+    Explanation,
+    PullRequestState,
+    Sha,
+)
 from tests.exhaustive import properties, scene
 from tests.exhaustive.properties import Violation
 from tests.exhaustive.scene import PullRequest, Scene, told
@@ -71,9 +79,16 @@ def _submit(now: Scene, scope: Scope, one: PullRequest, priority: int | None) ->
     touched = None if names is None else targets.of(names)
     prs = now.prs if one.number <= len(now.prs) else (*now.prs, one)
     submitted = inputs.Submit(
-        scene.facts_now(one), ALICE, priority, p_fail=scope.p_fail, targets=touched
+        scene.facts_now(one), _submitter(scope, one), priority, p_fail=scope.p_fail, targets=touched
     )
     return lambda: told(replace(now, prs=prs), submitted, scope)
+
+
+def _submitter(scope: Scope, one: PullRequest) -> Actor:
+    if not scope.submitters:
+        return ALICE
+    login = scope.submitters[one.number - 1]
+    return Actor(ActorKind.BOT if login.endswith("[bot]") else ActorKind.PERSON, login)
 
 
 def _people(now: Scene, scope: Scope) -> Iterator[Move]:
@@ -174,6 +189,20 @@ def _reports(now: Scene, scope: Scope, run: Run) -> Iterator[Move]:
         if scope.late and now.wake_at is not None and now.wake_at - now.now <= scope.wait_max:
             due = replace(now, now=now.wake_at)
             yield f"r{run.number}: {outcome.value} as a clock ends", _telling(due, scope, report)
+    yield from _answers(now, scope, run, last)
+    if scope.dooms:
+        yield from _dooms(now, scope, run, last)
+    if last is None or last.outcome is not CheckOutcome.FAILED:
+        for names in scope.failed_tests:
+            word = f"r{run.number} fails by {' and '.join(names) or 'unknown tests'}"
+            yield word, partial(_failed_by, now, scope, run, names)
+
+
+def _answers(now: Scene, scope: Scope, run: Run, last: Check | None) -> Iterator[Move]:
+    """What is said of reports: that checks cannot run again, and what their results mean."""
+    if scope.reruns and run.repeats is not None and run.status is RunStatus.IN_PROGRESS:
+        refused = inputs.RerunRefused(run.id, "too old")
+        yield f"r{run.number}: its checks cannot run again", _telling(now, scope, refused)
     if scope.revokes and last is not None and last.outcome is CheckOutcome.PASSED:
         revoked = inputs.PassRevoked(run.id, (last.id,))
         yield f"r{run.number}: its pass is revoked", _telling(now, scope, revoked)
@@ -183,10 +212,26 @@ def _reports(now: Scene, scope: Scope, run: Run) -> Iterator[Move]:
             told_so = inputs.EvidenceReported(run.id, evidence)
             yield f"r{run.number}: {said.value}", _telling(now, scope, told_so)
 
-    if last is None or last.outcome is not CheckOutcome.FAILED:
-        for names in scope.failed_tests:
-            word = f"r{run.number} fails by {' and '.join(names) or 'unknown tests'}"
-            yield word, partial(_failed_by, now, scope, run, names)
+
+def _dooms(now: Scene, scope: Scope, run: Run, last: Check | None) -> Iterator[Move]:
+    """What is foreseen of a check that has not ended: truly, wrongly, or of an old attempt."""
+    if run.doomed:
+        none = inputs.FailureForeseen(run.id, run.attempt, ())
+        yield f"r{run.number}: its failure is taken back", _telling(now, scope, none)
+    elif last is None and _may_be_doomed(scope, run):
+        part = (Doomed("unit", "leg", f"9{run.attempt}", "g1"),)
+        foreseen = inputs.FailureForeseen(run.id, run.attempt, part)
+        yield f"r{run.number}: its failure is foreseen", _telling(now, scope, foreseen)
+        old = inputs.FailureForeseen(run.id, run.attempt - 1, part)
+        yield f"r{run.number}: an old failure is foreseen", _telling(now, scope, old)
+
+
+def _may_be_doomed(scope: Scope, run: Run) -> bool:
+    """Where CI never errs, only a main run is doomed wrongly: two wrong ones would blame."""
+    if scope.breaks is None or run.kind is RunKind.MAIN:
+        return True
+    truth = properties.Truth(scene.TREES[run.steps[-1].tree], scope.breaks)
+    return properties.fails((), truth)
 
 
 def _report(run: Run, outcome: CheckOutcome) -> inputs.ChecksReported:

@@ -17,7 +17,7 @@ from service.mergequeue.engine.states import (
     RunStatus,
 )
 from service.vocabulary import CheckOutcome, Sha
-from tests.harness import stacked, whole_units
+from tests.harness import fair_turns, foreseen, stacked, whole_units
 from tests.mergequeue import trees
 from tests.mergequeue.trees import Tree
 
@@ -45,6 +45,8 @@ def judge(before: MergeQueue, one: Input, step: Step, truth: Truth) -> None:
         if isinstance(event, outputs.EntryMoved):
             _moved(before, event, step, truth)
             _was_not_cleared(event, one, step)
+            if foreseen.costs_a_place(event, step):
+                raise Violation(f"I19: {event.pr} lost its place by what was taken back")
         elif isinstance(event, outputs.RunFinished):
             _finished(event, step)
         elif isinstance(event, outputs.RunStarted):
@@ -54,6 +56,7 @@ def judge(before: MergeQueue, one: Input, step: Step, truth: Truth) -> None:
             _lands(action, step.queue)
     _restarted(one, step)
     _is_held(step)
+    fair_turns.judge(before, step)
 
 
 def _moved(before: MergeQueue, event: outputs.EntryMoved, step: Step, truth: Truth) -> None:
@@ -73,6 +76,8 @@ def _blamed(event: outputs.EntryMoved, step: Step, truth: Truth) -> None:
         raise Violation(f"I18: {event.pr} is blamed without a failed run")
     if run.kind in SPARE:
         raise Violation(f"S8: {event.pr} is blamed by a run that counts for nothing")
+    if foreseen.blames_alone(event, run, step):
+        raise Violation(f"I18: {event.pr} is blamed by what was only foreseen of one run")
     below = [member for member in (*run.base, *run.entries) if member.pr != event.pr]
     unproven = [member.pr for member in below if not _is_proven(member, step, truth)]
     greens = {green.tree for green in step.queue.greens.values()}
@@ -117,7 +122,7 @@ def _finished(event: outputs.RunFinished, step: Step) -> None:
     if run is None:
         run = next(run for run in step.finished_runs if run.id == event.run)
     if event.status is RunStatus.FAILED and event.cause is not Cause.TIMEOUT:
-        if not any(
+        if not run.doomed and not any(
             check.outcome is CheckOutcome.FAILED or check.id in run.revoked for check in run.checks
         ):
             raise Violation(f"I18: run {run.number} failed and nothing of it did")

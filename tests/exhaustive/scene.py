@@ -13,7 +13,7 @@ from service.mergequeue.engine import engine
 from service.mergequeue.engine.inputs import Input, Landed, RepositoryChanged, TestBranchBuilt
 from service.mergequeue.engine.model import MergeQueue, RunStep, Tip
 from service.mergequeue.engine.outputs import BuildTestBranch, Land
-from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.reported import Facts, Rates
 from service.vocabulary import Blocker, BlockerCode, PullRequestState, Sha
 from tests.exhaustive import properties
 from tests.exhaustive.scopes import Scope
@@ -85,9 +85,13 @@ def beginning(scope: Scope) -> Scene:
     target = Target()
     _learn(target.tip.sha, target.tree)
     queue = a_queue(scope.config)
+    if scope.is_new:
+        queue = replace(queue, rates=Rates())
     if scope.evidence or scope.failed_tests:
         sends = RepositoryChanged(available=True, sends_results=True)
         queue = engine.step(queue, sends, START).queue
+    if scope.reruns:
+        queue = engine.step(queue, RepositoryChanged(reruns=True), START).queue
     return Scene(queue, START, None, (target.tip.sha,), target.tree)
 
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from service.mergequeue.engine.config import (
     BatchSizing,
     ConfirmFailures,
+    FairShares,
     Hedging,
     Mode,
     QueueConfig,
@@ -29,8 +30,12 @@ class Scope:
     CI may say anything at any time. `targets` are what pull requests touch, by number, `p_fail`
     the chance of failing that is said of each. `stacked`: each is put on the one before it.
     With `late` a report may come at the instant at which a clock runs out, with `delays` the
-    provider's limits may put off a build. With `evidence` a failure may be explained. With
-    `failed_tests` each is, by one of these groups of tests; an empty one: nobody knows which.
+    provider's limits may put off a build. With `evidence` a failure may be explained, with `dooms`
+    foreseen and taken back; where CI never errs, wrongly of a main run alone. With
+    `failed_tests` each has one of these groups of tests; an empty one: nobody knows which.
+    With `reruns` failed checks may run again where they ran, and the provider may refuse it.
+    `submitters` are those of the pull requests, in order; `[bot]` ends the name of an agent.
+    `is_new`: the queue has no history that foresees who fails.
     """
 
     name: str
@@ -54,8 +59,10 @@ class Scope:
     interrupted: bool = False
     skipped: bool = False
     evidence: bool = False
+    dooms: bool = False
     failed_tests: tuple[tuple[str, ...], ...] = ()
     revokes: bool = False
+    reruns: bool = False
     crashes: bool = False
     late: bool = False
     stacked: bool = False
@@ -63,12 +70,15 @@ class Scope:
     uploads: tuple[tuple[str, ...], ...] = ()
     modes: tuple[Mode, ...] = ()
     p_fail: float | None = None
+    submitters: tuple[str, ...] = ()
+    is_new: bool = False
     is_on: bool = True
 
     @property
     def is_symmetric(self) -> bool:
         """Whether pull requests differ in nothing but their number."""
-        return self.breaks is None and not self.targets and not self.stacked
+        is_told_apart = bool(self.targets) or self.stacked or bool(self.submitters)
+        return self.breaks is None and not is_told_apart
 
 
 def _config(**settings: object) -> QueueConfig:
@@ -111,6 +121,46 @@ HALF_WAY = Scope(
 """The merge call lands one pull request of it, and then the other one does not follow."""
 
 SCOPES: tuple[Scope, ...] = (
+    Scope(
+        "SINGLE, submitters take turns",
+        _config(concurrency=1, fair_shares=FairShares.SUBMITTERS),
+        pull_requests=4,
+        inputs=7,
+        inputs_long=11,
+        submitters=("ann", "ann", "ann", "bob"),
+        cancels=True,
+    ),
+    Scope(
+        "SINGLE, people and agents take turns",
+        _config(concurrency=1, fair_shares=FairShares.PEOPLE_AND_AGENTS),
+        pull_requests=4,
+        inputs=7,
+        inputs_long=11,
+        submitters=("a[bot]", "a[bot]", "ann", "b[bot]"),
+        cancels=True,
+    ),
+    Scope(
+        "SINGLE, failed checks run again",
+        _config(confirm_failures=ConfirmFailures.ALWAYS, concurrency=1),
+        pull_requests=2,
+        inputs=9,
+        inputs_long=12,
+        cancels=True,
+        foreign=True,
+        reruns=True,
+    ),
+    Scope(
+        "adaptive, failed checks run again",
+        _config(batch_sizing=BatchSizing.ADAPTIVE),
+        pull_requests=2,
+        inputs=8,
+        inputs_long=11,
+        states=(QueueState.RUNNING, QueueState.PAUSED),
+        p_fail=0.3,
+        cancels=True,
+        foreign=True,
+        reruns=True,
+    ),
     Scope(
         "SINGLE, anything CI may say",
         _config(confirm_failures=ConfirmFailures.ALWAYS),
@@ -194,6 +244,44 @@ SCOPES: tuple[Scope, ...] = (
         interrupted=True,
         evidence=True,
         restarts=True,
+    ),
+    Scope(
+        "SINGLE, failures are foreseen",
+        _config(confirm_failures=ConfirmFailures.OFF),
+        pull_requests=2,
+        inputs=9,
+        inputs_long=14,
+        interrupted=True,
+        evidence=True,
+        dooms=True,
+    ),
+    Scope(
+        "batch of 2, failures are foreseen, CI that never errs",
+        _config(**_BATCH, confirm_failures=ConfirmFailures.OFF),
+        pull_requests=3,
+        inputs=10,
+        inputs_long=14,
+        breaks=(*_PAIR, *_ONE),
+        dooms=True,
+    ),
+    Scope(
+        "optimistic, failures are foreseen",
+        _config(can_optimistically_merge=True, pending_failure_depth=1),
+        pull_requests=2,
+        inputs=8,
+        inputs_long=13,
+        cancels=True,
+        dooms=True,
+    ),
+    Scope(
+        "adaptive, failures are foreseen, CI that never errs",
+        _config(**(_BATCH | {"batch_sizing": BatchSizing.ADAPTIVE})),
+        p_fail=0.1,
+        pull_requests=2,
+        inputs=10,
+        inputs_long=14,
+        breaks=_ONE,
+        dooms=True,
     ),
     Scope(
         "SINGLE, passes are revoked",
@@ -299,6 +387,27 @@ SCOPES: tuple[Scope, ...] = (
         inputs=9,
         inputs_long=14,
         breaks=(frozenset({1, 2}), frozenset({3})),
+    ),
+    Scope(
+        "early looks",
+        _config(concurrency=4, **_BATCH | _CLEARED),
+        p_fail=0.1,
+        pull_requests=2,
+        inputs=8,
+        inputs_long=12,
+        cancels=True,
+        late=True,
+        is_new=True,
+    ),
+    Scope(
+        "early looks, CI that never errs, a pair that fails together",
+        _config(concurrency=6, **_BATCH | _CLEARED),
+        p_fail=0.1,
+        pull_requests=3,
+        inputs=9,
+        inputs_long=13,
+        breaks=(frozenset({1, 2}), frozenset({3})),
+        is_new=True,
     ),
     Scope(
         "second looks",

@@ -50,6 +50,11 @@ def goes_away(world: World, moment: Moment) -> Callable[[], Awaitable[bool]]:
 
 
 @pytest.mark.parametrize("name", MOMENTS if IS_LONG else MOMENTS[:1])
+@pytest.mark.fault(
+    "the database is away in the middle of an effect",
+    holds="it lands once",
+    within="20 min",
+)
 async def test_an_outage_in_the_middle_of_an_effect_stops_nothing_for_good(
     name: str, database_url: str, tmp_path: Path
 ) -> None:
@@ -72,6 +77,11 @@ async def merged(world: World, number: int) -> bool:
     return number in await world.merged()
 
 
+@pytest.mark.fault(
+    "a turn is committed and its answer lost",
+    holds="its value is known at once",
+    within="at once",
+)
 async def test_a_turn_that_is_committed_although_it_failed_is_known_at_once(
     database_url: str, tmp_path: Path
 ) -> None:

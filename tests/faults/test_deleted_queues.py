@@ -5,6 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
+from service.mergequeue.wording.notices import status_marker
 from tests.harness.asking import Asker, asker
 from tests.harness.world import World
 
@@ -33,6 +36,11 @@ async def answer_of(call: "asyncio.Task[tuple[int, dict[str, Any]]]") -> tuple[i
     return status, answer.get("code") or answer["result"]
 
 
+@pytest.mark.fault(
+    "a queue is deleted under a submission",
+    holds="nothing lands through it",
+    within="at once",
+)
 async def test_a_submission_under_way_does_not_land_through_a_deleted_queue(world: World) -> None:
     await world.make_queue()
     number, somebody = await world.open(), await asker(world)
@@ -68,6 +76,26 @@ async def test_a_queue_is_deleted_or_its_submissions_are_in_it(world: World) -> 
     assert (deleted, statuses) in ((200, {404}), (409, {200}))
     await world.settle()
     assert await world.merged() == []
+
+
+@pytest.mark.fault(
+    "a queue is deleted and made again",
+    holds="a pull request has one status comment",
+    within="-",
+)
+async def test_a_queue_that_is_made_again_writes_no_second_status_comment(world: World) -> None:
+    somebody = await asker(world)
+    number = await world.open()
+    for _ in range(3):
+        await somebody.done("createQueue")
+        await somebody.done("updateQueue", state="PAUSED")
+        await somebody.done("submitPullRequest", number)
+        await world.settle()
+        await somebody.done("cancelPullRequest", number)
+        await world.settle()
+        await somebody.done("deleteQueue")
+    texts = [one.body for one in world.repository.issues[number].comments]
+    assert [text.partition("\n")[0] for text in texts] == [status_marker("main")]
 
 
 async def test_a_wait_for_a_change_ends_with_the_deletion_of_the_queue(world: World) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from bot.sandbox import deliver
 from bot.sandbox.world import Attempt
 from tests.harness import world as worlds
 from tests.harness.world import World, WorldOptions, living
@@ -38,6 +39,11 @@ async def submitted(world: World, count: int) -> list[int]:
 
 
 @pytest.mark.jumping
+@pytest.mark.fault(
+    "no webhook arrives at all",
+    holds="all are merged by sweeps",
+    within="1 h",
+)
 async def test_without_any_webhook_all_pull_requests_are_merged_by_sweeps(tmp_path: Path) -> None:
     async with living(tmp_path, WorldOptions(settings=SWEPT, speed=SPEED)) as world:
         await world.make_queue(**QUEUE)
@@ -83,7 +89,8 @@ def forge(world: World, http: aiohttp.ClientSession) -> None:
         nonlocal commands
         commands += b'"/merge"' in attempt.body
         if b'"/merge"' in attempt.body and commands % FORGED_EVERY == 0:
-            headers = {**attempt.headers, "X-GitHub-Delivery": f"forged-{commands}"}
+            headers = deliver.headers_of(world.sandbox.world, attempt, attempt.body)
+            headers["X-GitHub-Delivery"] = f"forged-{commands}"
             body = attempt.body.replace(b'"/merge"', b'"/merge cancel"')
             url = f"{world.url}/webhooks/github"
             async with http.post(url, data=body, headers=headers) as answer:
@@ -94,6 +101,11 @@ def forge(world: World, http: aiohttp.ClientSession) -> None:
 
 
 @pytest.mark.jumping
+@pytest.mark.fault(
+    "webhooks are doubled, reordered, late and forged",
+    holds="the same end as without",
+    within="20 min",
+)
 async def test_doubled_reordered_late_and_forged_deliveries_lead_to_the_same_end(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

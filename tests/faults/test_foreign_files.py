@@ -58,6 +58,11 @@ def said_of(doctor: dict[str, Any], name: str) -> list[str]:
         ("on: {<<: {push: }}\n", "Merge keys (`<<`) are not supported. Write the keys."),
     ],
 )
+@pytest.mark.fault(
+    "a workflow file is a bomb",
+    holds="it is named and stops nothing",
+    within="15 min",
+)
 async def test_a_workflow_file_that_takes_too_much_is_named_and_stops_nothing(
     world: World, text: str, why: str
 ) -> None:
@@ -79,6 +84,11 @@ async def test_a_settings_file_that_takes_too_much_is_one_fault_of_its_queue(wor
     assert fault["message"] == "Anchors (`&name`) are not supported. Remove the anchor."
 
 
+@pytest.mark.fault(
+    "files of one tenant take long to read",
+    holds="other tenants do not wait",
+    within="at once",
+)
 async def test_one_tenants_slow_files_delay_its_own_requests_alone(world: World) -> None:
     settings = "version: 1\nqueues: {main: {concurrency: 3}}\n"
     theirs = await evil(world, {WORKFLOW: bomb(), FILE: settings})

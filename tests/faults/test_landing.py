@@ -31,6 +31,11 @@ async def holds(world: World) -> list[HoldReason]:
         *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("fail_after", "reset_before")),
     ],
 )
+@pytest.mark.fault(
+    "the answer of a merge call is lost, before or after it is served",
+    holds="it lands once",
+    within="20 min",
+)
 async def test_a_merge_call_whose_answer_is_lost_lands_once(kind: str, world: World) -> None:
     await world.fault({**MERGE, "nth": 1}, kind, status=502)
     number = await submitted(world)
@@ -40,6 +45,11 @@ async def test_a_merge_call_whose_answer_is_lost_lands_once(kind: str, world: Wo
 
 
 @pytest.mark.parametrize("kind", ["truncate", pytest.param("html", marks=pytest.mark.soak)])
+@pytest.mark.fault(
+    "a merge call is answered by half an answer or an HTML page",
+    holds="the landing is read back",
+    within="20 min",
+)
 async def test_a_merge_call_with_an_unreadable_answer_is_read_back(kind: str, world: World) -> None:
     await world.fault({**MERGE, "nth": 1}, kind)
     number = await submitted(world)
@@ -48,6 +58,11 @@ async def test_a_merge_call_with_an_unreadable_answer_is_read_back(kind: str, wo
 
 
 @pytest.mark.breaks_promises
+@pytest.mark.fault(
+    "the provider lands another tree than the tested one",
+    holds="the queue is held, with both trees; nothing else lands",
+    within="20 min",
+)
 async def test_another_tree_than_was_tested_holds_the_queue(world: World) -> None:
     await world.fault({**MERGE, "nth": 1}, "other_tree")
     first = await submitted(world)
@@ -60,6 +75,11 @@ async def test_another_tree_than_was_tested_holds_the_queue(world: World) -> Non
 
 
 @pytest.mark.breaks_promises
+@pytest.mark.fault(
+    "a foreign push between the last read and the merge call",
+    holds="the queue is held and the push named",
+    within="20 min",
+)
 async def test_a_push_between_our_read_and_the_merge_call_holds_the_queue(world: World) -> None:
     stranger = {"act": "push", "as": "alice", "repo": REPO, "branch": "main"}
     await world.fault({**MERGE, "nth": 1}, "before", act={**stranger, **S_TXT, "bypass": True})
@@ -69,6 +89,11 @@ async def test_a_push_between_our_read_and_the_merge_call_holds_the_queue(world:
     assert "foreign_push" in ((await world.value()).holds[0].evidence or "")
 
 
+@pytest.mark.fault(
+    "a push to the pull request in the moment of its landing",
+    holds="nothing lands",
+    within="20 min",
+)
 async def test_a_push_to_the_pull_request_at_that_moment_lands_nothing(world: World) -> None:
     number = await world.open()
     await world.settle()
@@ -81,6 +106,11 @@ async def test_a_push_to_the_pull_request_at_that_moment_lands_nothing(world: Wo
     assert await world.merged() == []
 
 
+@pytest.mark.fault(
+    "the App loses the right to push",
+    holds="the queue is held; it lands once the right is back",
+    within="20 min",
+)
 async def test_a_right_taken_away_holds_the_queue_and_given_back_lets_it_go_on(
     world: World,
 ) -> None:
@@ -97,6 +127,11 @@ async def test_a_right_taken_away_holds_the_queue_and_given_back_lets_it_go_on(
     assert await world.state(number) == "MERGED"
 
 
+@pytest.mark.fault(
+    "the target moves under a test run",
+    holds="tested anew, nobody is blamed",
+    within="20 min",
+)
 async def test_a_push_to_main_by_a_person_restarts_those_in_the_line_and_blames_nobody(
     world: World,
 ) -> None:
@@ -106,6 +141,11 @@ async def test_a_push_to_main_by_a_person_restarts_those_in_the_line_and_blames_
     assert await world.state(number) == "MERGED"
 
 
+@pytest.mark.fault(
+    "events of CI come four times and out of order",
+    holds="it lands once",
+    within="20 min",
+)
 async def test_deliveries_doubled_and_out_of_order_change_nothing(world: World) -> None:
     for event in ("check_run", "check_suite", "workflow_run"):
         await world.fault({"event": event}, "duplicate", n=3)

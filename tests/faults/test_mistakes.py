@@ -35,6 +35,11 @@ def world_options(mistake: Broken) -> WorldOptions:
 
 
 @pytest.mark.breaks_promises
+@pytest.mark.fault(
+    "a mistake of ours breaks every try of a landing",
+    holds="fewer than 12 tries, then a hold by name; it lands once mended",
+    within="1 h",
+)
 async def test_a_landing_that_breaks_holds_its_queue_by_name_and_lands_once_it_is_mended(
     world: World, mistake: Broken
 ) -> None:
@@ -60,6 +65,11 @@ async def test_a_landing_that_breaks_holds_its_queue_by_name_and_lands_once_it_i
     assert (await world.value()).holds == ()
 
 
+@pytest.mark.fault(
+    "a mistake of ours breaks a delivery once",
+    holds="it is done at the next try",
+    within="20 min",
+)
 async def test_what_breaks_once_in_a_delivery_is_done_at_the_next_try(
     world: World, mistake: Broken
 ) -> None:

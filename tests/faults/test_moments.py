@@ -54,6 +54,11 @@ async def is_under_test(world: World) -> bool:
     return any(run.sha for run in (await world.value()).runs.values())
 
 
+@pytest.mark.fault(
+    "a push to the target of which no webhook tells",
+    holds="the landing itself notices; tested anew",
+    within="20 min",
+)
 async def test_a_push_to_main_of_which_no_webhook_told_restarts_the_line_and_holds_nothing(
     world: World,
 ) -> None:
@@ -67,6 +72,11 @@ async def test_a_push_to_main_of_which_no_webhook_told_restarts_the_line_and_hol
     assert await reasons(world) == []
 
 
+@pytest.mark.fault(
+    "a check becomes required while a landing waits",
+    holds="nothing lands without it",
+    within="2 min",
+)
 async def test_a_status_that_becomes_required_while_a_landing_waits_keeps_it_from_landing(
     world: World,
 ) -> None:
@@ -88,6 +98,11 @@ async def test_a_status_that_becomes_required_while_a_landing_waits_keeps_it_fro
     assert [one.name for one in run.required] == ["unit", "security"]
 
 
+@pytest.mark.fault(
+    "a person merges while the provider is away",
+    holds="told as merged by hand",
+    within="20 min",
+)
 async def test_a_merge_by_hand_while_a_landing_could_not_be_judged_is_no_landing_of_ours(
     world: World,
 ) -> None:
@@ -108,6 +123,11 @@ async def test_a_merge_by_hand_while_a_landing_could_not_be_judged_is_no_landing
     assert await reasons(world) == []
 
 
+@pytest.mark.fault(
+    "the answer of a landing is lost in an outage of 90 s",
+    holds="read back and recorded once",
+    within="20 min",
+)
 async def test_a_landing_whose_answer_is_lost_in_a_long_outage_is_read_back_after_it(
     world: World,
 ) -> None:
@@ -129,6 +149,11 @@ async def test_a_landing_whose_answer_is_lost_in_a_long_outage_is_read_back_afte
     assert await reasons(world) == []
 
 
+@pytest.mark.fault(
+    "comments and check runs fail for an hour",
+    holds="it lands, and is told after the outage",
+    within="20 min",
+)
 async def test_a_landing_is_told_although_nothing_could_be_said_for_an_hour(world: World) -> None:
     number = await ready(world)
     for path in ("*/check-runs*", "*/comments*"):
@@ -158,6 +183,11 @@ async def test_a_check_run_that_is_refused_keeps_no_comment_from_being_written(
     assert world.check_on(number).endswith("(success)")
 
 
+@pytest.mark.fault(
+    "a command is given while the provider answers nothing",
+    holds="it is heard after the outage",
+    within="20 min",
+)
 async def test_what_is_said_in_an_outage_is_heard_soon_after_its_end(world: World) -> None:
     number = await ready(world)
     await world.fault({**MERGE, "nth": 1}, "fail_after", status=502)
@@ -177,6 +207,11 @@ async def test_what_is_said_in_an_outage_is_heard_soon_after_its_end(world: Worl
     assert await world.merged() == [number, other]
 
 
+@pytest.mark.fault(
+    "a merge call hangs while the queue is paused",
+    holds="nothing lands after the answer to the pause",
+    within="1 min",
+)
 async def test_no_landing_takes_effect_after_the_pause_was_answered(world: World) -> None:
     first = await ready(world)
     second = await world.open()
@@ -198,6 +233,11 @@ async def test_no_landing_takes_effect_after_the_pause_was_answered(world: World
     assert await world.merged() == landed
 
 
+@pytest.mark.fault(
+    "a cancellation while the outcome of a landing is unknown",
+    holds="it is kept, and takes effect",
+    within="20 min",
+)
 async def test_a_cancellation_refused_while_a_landing_is_open_is_kept_and_says_so(
     world: World,
 ) -> None:

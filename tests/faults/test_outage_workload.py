@@ -209,6 +209,11 @@ async def killed_and_started(scene: Scene) -> None:
     ],
     ids=lambda strike: strike.__name__,
 )
+@pytest.mark.fault(
+    "PostgreSQL ends at once, restarts, or hangs, under a workload",
+    holds="all land once, by git",
+    within="2 min",
+)
 async def test_everything_lands_once_after_the_server_broke(
     outage_url: str,
     own_postgres: Server,
@@ -223,6 +228,11 @@ async def test_everything_lands_once_after_the_server_broke(
 @long_only
 @never_in_time
 @pytest.mark.parametrize("instances", INSTANCES)
+@pytest.mark.fault(
+    "the disk of PostgreSQL is full, under a workload",
+    holds="all land once, by git",
+    within="2 min",
+)
 async def test_everything_lands_once_after_the_servers_disk_was_full(
     small_postgres: tuple[Server, small_disk.SmallDisk],
     play: Play,
@@ -239,6 +249,11 @@ async def test_everything_lands_once_after_the_servers_disk_was_full(
 
 
 @never_in_time
+@pytest.mark.fault(
+    "the disk of a SQLite file is full, under a workload",
+    holds="all land once, by git",
+    within="2 min",
+)
 async def test_everything_lands_once_after_the_disk_of_a_sqlite_file_was_full(
     tmp_path: Path, play: Play
 ) -> None:
@@ -254,6 +269,11 @@ async def test_everything_lands_once_after_the_disk_of_a_sqlite_file_was_full(
 @long_only
 @never_in_time
 @pytest.mark.parametrize("kills", [0, 5])
+@pytest.mark.fault(
+    "`kill -9` and start, five times, under a workload",
+    holds="all land once, by git",
+    within="2 min",
+)
 async def test_everything_lands_once_after_a_service_over_sqlite_was_killed(
     tmp_path: Path, play: Play, kills: int
 ) -> None:

@@ -14,6 +14,11 @@ def world_options() -> WorldOptions:
     return WorldOptions(settings={"period_queues_s": 3600, "period_redelivery_s": 3600})
 
 
+@pytest.mark.fault(
+    "a comment comes late, after a push",
+    holds="it does not let the new head in",
+    within="2 min",
+)
 async def test_a_comment_delivered_late_does_not_let_in_a_head_that_was_pushed_meanwhile(
     world: World,
 ) -> None:

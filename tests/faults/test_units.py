@@ -32,6 +32,11 @@ async def a_batch(world: World, count: int, **settings: Any) -> list[int]:
     return numbers
 
 
+@pytest.mark.fault(
+    "a foreign push between two landings of a unit",
+    holds="the rest is tested anew, in its places",
+    within="20 min",
+)
 async def test_a_push_between_two_positions_is_tested_before_the_rest_restarts(
     world: World,
 ) -> None:
@@ -52,6 +57,11 @@ async def test_a_push_between_two_positions_is_tested_before_the_rest_restarts(
     assert "because `main` moved outside the queue" in world.comment_on(second)
 
 
+@pytest.mark.fault(
+    "a foreign push before the move of a whole unit",
+    holds="nothing of it lands untested",
+    within="20 min",
+)
 async def test_a_push_before_the_move_of_a_whole_unit_lets_nothing_of_it_land(
     world: World,
 ) -> None:
@@ -66,6 +76,11 @@ async def test_a_push_before_the_move_of_a_whole_unit_lets_nothing_of_it_land(
     assert (await world.value()).holds == ()
 
 
+@pytest.mark.fault(
+    "every delivery of a search for the culprit is lost",
+    holds="the search ends by sweeps",
+    within="15 min",
+)
 async def test_a_search_whose_deliveries_are_all_lost_ends_by_the_sweeps(world: World) -> None:
     first, culprit = await a_batch(world, 2)
     await gates.fails(world, first, culprit)
@@ -81,6 +96,11 @@ async def test_a_search_whose_deliveries_are_all_lost_ends_by_the_sweeps(world: 
     await world.until(is_over)
 
 
+@pytest.mark.fault(
+    "somebody deletes a test branch, twice",
+    holds="put back, then made anew",
+    within="15 min",
+)
 async def test_the_branch_of_a_probe_is_put_back_once_and_then_made_anew(world: World) -> None:
     first, culprit = await a_batch(world, 2)
     await gates.fails(world, first, culprit)
@@ -108,6 +128,11 @@ async def test_the_branch_of_a_probe_is_put_back_once_and_then_made_anew(world: 
     assert await world.state(culprit) == "FAILED"
 
 
+@pytest.mark.fault(
+    "impacted targets grow while a landing waits",
+    holds="it does not land before a new test",
+    within="15 min",
+)
 async def test_targets_that_grow_while_a_landing_waits_keep_it_from_landing(
     world: World,
 ) -> None:

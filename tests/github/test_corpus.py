@@ -248,7 +248,7 @@ NEVER_MADE = {
 }
 
 # Refusals with a test of their own below.
-OTHERS = {"protection.none", "limit.primary_gql", "issues.off"}
+OTHERS = {"protection.none", "branch.absent", "limit.primary_gql", "issues.off"}
 
 
 def test_each_entry_of_the_corpus_has_an_expectation():
@@ -382,6 +382,14 @@ async def test_a_branch_without_classic_protection_requires_nothing_by_it():
             "refuse", method="GET", path="*/protection", status=entry.status, message=entry.text
         )
         assert await stage.provider.required(stage.repo, "main") == Known((), None, ())
+
+
+async def test_a_branch_that_is_absent_has_no_new_name():
+    async with on_sandbox() as stage:
+        entry = ALL["branch.absent"]
+        call = {"method": "GET", "path": "*/branches/old"}
+        await stage.fault("refuse", **call, status=entry.status, message=entry.text)
+        assert await stage.provider.new_name(stage.repo, "old") is None
 
 
 async def test_no_issue_is_made_where_issues_are_switched_off():

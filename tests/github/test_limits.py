@@ -18,6 +18,7 @@ from service.provider.errors import (
 )
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
+RESET = str(int(NOW.timestamp()) + 600)
 
 
 @pytest.mark.parametrize(
@@ -29,9 +30,9 @@ NOW = datetime(2026, 3, 2, tzinfo=UTC)
         (403, {"retry-after": "7", "x-ratelimit-remaining": "0"}, "", Limit(wait_s=7.0)),
         (
             403,
-            {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1700000000"},
+            {"x-ratelimit-remaining": "0", "x-ratelimit-reset": RESET},
             "API rate limit exceeded",
-            Limit(is_primary=True, reset=1_700_000_000.0),
+            Limit(600.0, is_primary=True),
         ),
         (429, {}, "slow down", Limit()),
         (403, {}, "You have exceeded a Secondary Rate Limit.", Limit()),
@@ -47,7 +48,7 @@ NOW = datetime(2026, 3, 2, tzinfo=UTC)
     ],
 )
 def test_an_answer_reports_a_limit(status, headers, message, limit):
-    assert limits.limit_of(status, headers, message) == limit
+    assert limits.limit_of(status, headers, message, NOW) == limit
     error = limits.error_of(Answer(status, headers, {"message": message}), "", NOW)
     assert isinstance(error, Throttled) is (limit is not None)
 
@@ -55,17 +56,17 @@ def test_an_answer_reports_a_limit(status, headers, message, limit):
 @pytest.mark.parametrize(
     ("error", "limit"),
     [
-        ({"type": "RATE_LIMITED"}, Limit(is_primary=True, reset=1_700_000_000.0)),
+        ({"type": "RATE_LIMITED"}, Limit(600.0, is_primary=True)),
         # https://github.com/yanyongyu/githubkit/issues/271
-        ({"type": "RATE_LIMIT"}, Limit(is_primary=True, reset=1_700_000_000.0)),
+        ({"type": "RATE_LIMIT"}, Limit(600.0, is_primary=True)),
         ({"message": "You have exceeded a secondary rate limit."}, Limit(wait_s=7.0)),
         ({"type": "NOT_FOUND", "message": "Could not resolve."}, None),
         ({"type": "SERVICE_UNAVAILABLE", "message": "Something went wrong."}, None),
     ],
 )
 def test_a_success_of_graphql_reports_a_limit(error, limit):
-    headers = {"x-ratelimit-reset": "1700000000", "retry-after": "7"}
-    assert limits.limit_in(Answer(200, headers, {"errors": [error]})) == limit
+    headers = {"x-ratelimit-reset": RESET, "retry-after": "7"}
+    assert limits.limit_in(Answer(200, headers, {"errors": [error]}), NOW) == limit
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 
@@ -392,6 +393,33 @@ async def test_the_less_is_left_the_fewer_may_call(clock, remaining, stopped):
     assert found == stopped
 
 
+@pytest.mark.parametrize("off", [timedelta(minutes=-10), timedelta(0), timedelta(minutes=10)])
+async def test_a_reset_is_compared_with_the_clock_of_the_answer(clock, off):
+    """Not with this machine's, which may be wrong, or set while the limit lasts."""
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    theirs = clock.now() + off
+    told = {"x-ratelimit-reset": str(int(theirs.timestamp()) + 1800)}
+    pacer.note(left(clock, 0) | told | {"date": format_datetime(theirs, usegmt=True)})
+    assert pacer.spent_until("core") == clock.now() + timedelta(seconds=1800)
+    (hour,) = [
+        use for use in pacer.budget("octo/widgets").limits if use.name is LimitName.REST_HOUR
+    ]
+    assert hour.frees_at == clock.now() + timedelta(seconds=1800)
+    clock.passed_s += 1790
+    with pytest.raises(Throttled):
+        await take(pacer, read(Priority.LANDING))
+    clock.passed_s += 10
+    assert pacer.left_of("core") is None
+    await take(pacer, read(Priority.LANDING))
+
+
+@pytest.mark.parametrize("date", ["Thu, 01 Jan 1970 00:00:00 GMT", "yesterday", ""])
+async def test_a_date_by_which_a_reset_is_far_away_is_that_of_a_proxy(clock, date):
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    pacer.note(left(clock, 0) | {"date": date})
+    assert pacer.spent_until("core") == clock.now() + timedelta(seconds=3600)
+
+
 async def test_resources_are_counted_apart_and_come_back(clock):
     pacer = Pacer(clock, 0.0, is_limited=True)
     pacer.note(left(clock, 0, resource="graphql"))
@@ -459,3 +487,19 @@ async def test_a_call_behind_one_that_waits_gives_up_in_time(clock):
     await asyncio.gather(first, ahead)
     assert await behind == pacing.PATIENCE_S
     assert clock.passed_s == 90
+
+
+@pytest.mark.fault(
+    "a host without limits, for years", holds="only calls of the last hour are kept", within="-"
+)
+async def test_where_no_limits_hold_old_calls_are_forgotten_too(clock):
+    pacer = Pacer(clock, 0.0, is_limited=False)
+    for _ in range(300):
+        await take(pacer, write(content=True))
+        pacer.counts.add_landed(1)
+        pacer.counts.add_push("octo/widgets")
+        clock.passed_s += 60
+    assert max(len(times) for times in pacer._points.values()) <= 2
+    assert len(pacer._content) <= 61
+    assert len(pacer.counts._landed) <= 61
+    assert len(pacer.counts._pushes["octo/widgets"]) <= 2

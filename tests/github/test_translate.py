@@ -148,6 +148,8 @@ COMMITS = [
 ]
 TOUCHED = {**PUSH, "forced": False, "commits": COMMITS}
 MANY = {**TOUCHED, "commits": COMMITS * 1024}
+HALF_OF_CUT = [f"{number}.txt" for number in range(1500)]
+MANY_FILES = {**TOUCHED, "commits": [{"added": HALF_OF_CUT, "modified": HALF_OF_CUT}, *COMMITS]}
 GONE = {**PUSH, "deleted": True, "after": "0" * 40}
 INSTALLED = {"installation": {"id": 1, "account": {"id": 99}}}
 REREAD = AccessChanged(HOST, "99", False)
@@ -266,7 +268,10 @@ TOLD = [
         TOUCHED,
         (BranchMoved(WHERE, "release/2", OTHER, ALICE_ACTS, False, frozenset({"a", "b", "c/d"})),),
     ),
-    ("push", None, MANY, (BranchMoved(WHERE, "release/2", OTHER, ALICE_ACTS, False),)),
+    *(
+        ("push", None, cut, (BranchMoved(WHERE, "release/2", OTHER, ALICE_ACTS, False),))
+        for cut in (MANY, MANY_FILES)
+    ),
     ("push", None, GONE, (BranchGone(WHERE, "release/2", ALICE_ACTS),)),
     ("repository_ruleset", "edited", {}, (RulesChanged(WHERE),)),
     ("branch_protection_rule", "created", {}, (RulesChanged(WHERE),)),

@@ -10,12 +10,16 @@ from bot.github import wire
 from bot.github.artifacts import UNSAFE, Artifacts
 from bot.github.options import GitHubOptions, addresses_of
 from bot.github.sign_in import GitHubSignIn, OAuthClient
+from bot.github.troubles import HostTroubles
 from bot.github.wire import Broken, Exchange, Wire
 from bot.oidc import issuer
 from bot.uploader.proxies import Proxies
 from service.clock import SystemClock
 from service.provider.errors import Unavailable
+from service.troubles import Troubles
 from tests.harness.proxy import authority, proxying, tls_before
+
+SILENT = HostTroubles("github.localhost", SystemClock(), Troubles(SystemClock()))
 
 BODIES = {
     "/fine": b'{"name": "widgets"}',
@@ -42,7 +46,7 @@ async def sent():
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     root = f"http://127.0.0.1:{runner.addresses[0][1]}"
     options = GitHubOptions("github.localhost", addresses_of("x", root), "1", (), ())
-    made = Wire(options)
+    made = Wire(options, SILENT)
 
     async def send(path):
         return await made.send(Exchange("GET", f"{root}{path}", "", is_app=False))
@@ -74,7 +78,8 @@ async def test_an_answer_that_is_too_large_is_not_read_to_its_end(sent, monkeypa
 async def asked(root, **more):
     """The reason why a request got no answer, and whether it was sent."""
     made = Wire(
-        replace(GitHubOptions("github.localhost", addresses_of("x", root), "1", (), ()), **more)
+        replace(GitHubOptions("github.localhost", addresses_of("x", root), "1", (), ()), **more),
+        SILENT,
     )
     with pytest.raises(Broken) as broken:
         await made.send(Exchange("POST", f"{root}/app", "", is_app=True))

@@ -222,9 +222,11 @@ class FastClock:
 
     async def sleep(self, seconds: float) -> None:
         """Wait for so much world time."""
+        if seconds > 0:
+            # Less than a step may be too little for a number of seconds to change at all.
+            seconds = max(seconds, STEP_S)
         until = self.monotonic_s() + seconds
         await asyncio.sleep(seconds / self.shared.speed)
         left = until - self.monotonic_s()
         if left > 0:
-            # Less than a step may be too little for a number of seconds to change at all.
-            await self.sleep(max(left, STEP_S))
+            await self.sleep(left)

@@ -61,7 +61,7 @@ async def in_gate(
     ask: Asker, gate: gates.Gate, report: bytes, code: int, **meta: Any
 ) -> dict[str, Any]:
     """The same of the CI job that tests a run."""
-    ran = ci.workflow_run_of(ask.world, gate.check)
+    ran = gates.workflow_run_of(ask.world, gate.check)
     about = {
         "sha": gate.run.sha,
         "branch": gate.run.branch,

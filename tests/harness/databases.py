@@ -44,6 +44,9 @@ OPTIONS = (
     "-c wal_level=minimal -c max_wal_senders=0 -c max_connections=200 -c shared_buffers=64MB"
 )
 
+DURABLE = OPTIONS.replace("=off", "=on")
+"""The same, but the server confirms only what a disk has, as one in use does."""
+
 POSTGRES_MEGABYTES = 400
 """Room for the server's programs, its first data and a few segments of its log."""
 
@@ -53,8 +56,9 @@ DIALECTS = ("sqlite", "postgresql")
 class Server:
     """The PostgreSQL server of this test run."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, options: str = OPTIONS) -> None:
         self.folder = folder
+        self.options = options
 
     def url(self, database: str) -> str:
         """The address of one of its databases."""
@@ -87,7 +91,7 @@ class Server:
         run = Programs(binaries, self.folder)
         run("initdb", "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync",
             "--locale=C")  # fmt: skip
-        options = f"{OPTIONS} -c unix_socket_directories={self.folder}"
+        options = f"{self.options} -c unix_socket_directories={self.folder}"
         run("pg_ctl", "-D", str(data), "-l", str(self.folder / "log"), "-w", "-o", options, "start")
 
     def halt(self, mode: str) -> None:
@@ -98,7 +102,7 @@ class Server:
         """Start a server that was halted; one that runs goes on."""
         if (self.folder / "data" / "postmaster.pid").exists():
             return
-        options = f"{OPTIONS} -c unix_socket_directories={self.folder}"
+        options = f"{self.options} -c unix_socket_directories={self.folder}"
         place = ("-D", str(self.folder / "data"), "-l", str(self.folder / "log"))
         self._run("pg_ctl", *place, "-w", "-o", options, "start")
 
@@ -117,7 +121,7 @@ class Server:
     @contextmanager
     def hung(self) -> Iterator[None]:
         """Let every process of the server stand still, as on a machine that hangs."""
-        stopped = self._processes()
+        stopped = self.processes()
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
         try:
@@ -127,7 +131,7 @@ class Server:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGCONT)
 
-    def _processes(self) -> list[int]:
+    def processes(self) -> list[int]:
         """The server's processes, the first of them first."""
         first = int((self.folder / "data" / "postmaster.pid").read_text().splitlines()[0])
         children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
@@ -146,6 +150,20 @@ class Server:
         name = make_url(given).database if given else "postgres"
         with psycopg.connect(self.url(name or "postgres"), autocommit=True) as connection:
             connection.execute(statement)
+
+    def dump(self, url: str) -> Path:
+        """Dump one of its databases, as the page on operation says; the file."""
+        file = self.folder / f"{uuid.uuid4().hex}.dump"
+        self._run("pg_dump", "--format", "custom", "--file", str(file), url)
+        return file
+
+    @contextmanager
+    def restored(self, dump: Path) -> Iterator[str]:
+        """The address of an empty database into which the dump was loaded, dropped at the end."""
+        with self.database("template0") as url:
+            load = ("--no-owner", "--exit-on-error", "--dbname", url)
+            self._run("pg_restore", *load, str(dump))
+            yield url
 
     @contextmanager
     def database(self, template: str = TEMPLATE) -> Iterator[str]:

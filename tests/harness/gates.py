@@ -5,8 +5,9 @@ The heads of pull requests pass by themselves; a test branch is tested until `en
 
 from dataclasses import dataclass
 
-from bot.sandbox import reports
+from bot.sandbox import ci, reports
 from bot.sandbox.records import Actor, CheckRun
+from bot.sandbox.world import WorkflowRun
 from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.states import RunKind, RunStatus
 from tests.harness.world import World
@@ -68,8 +69,16 @@ async def ends(
     app = gate.check.suite.app
     fields = {"status": "completed", "conclusion": conclusion}
     actor = Actor(app.bot, app)
+    ran = workflow_run_of(world, gate.check)
     reports.change_run(world.repository, gate.check, actor, fields)
+    ci.close_when_done(world.repository, ran)
     return gate.run
+
+
+def workflow_run_of(world: World, check: CheckRun) -> WorkflowRun:
+    """The CI run whose job a check is."""
+    every = world.repository.workflow_runs
+    return next(run for run in every if any(check in jobs for jobs in run.jobs.values()))
 
 
 async def fails(world: World, *numbers: int) -> Run:

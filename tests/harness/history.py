@@ -7,6 +7,7 @@ engine or adapter. Each broken promise is a line that names its invariant
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import select
@@ -34,7 +35,7 @@ async def broken_promises(sandbox: Sandbox, store: Store, repo: str) -> list[str
         *_target(sandbox, repository, rows),
         *_checks(repository, rows),
         *_entries(rows),
-        *_effects(rows),
+        *_effects(rows, sandbox.world.now()),
         *_leaks(repository, rows),
     ]
 
@@ -141,19 +142,23 @@ def _entries(rows: dict[str, list[Any]]) -> Iterator[str]:
             yield f"I16: #{row.pr} ended without a reason"
 
 
-def _effects(rows: dict[str, list[Any]]) -> Iterator[str]:
-    """I32: every effect has an end."""
+def _effects(rows: dict[str, list[Any]], now: datetime) -> Iterator[str]:
+    """I32: every effect has an end, unless it is new and not due yet."""
     for row in rows["outbox"]:
-        if row.state not in {"done", "superseded"}:
+        is_new = row.state == "ready" and row.attempts == 0 and row.next_at > now
+        if row.state not in {"done", "superseded"} and not is_new:
             yield f"I32: effect {row.idem_key} is {row.state}: {row.note}"
 
 
 def _leaks(repository: Repository, rows: dict[str, list[Any]]) -> Iterator[str]:
-    """I35: no branch or draft of ours outlives its run."""
+    """I35: no branch or draft of ours outlives its run; an open revert is of its break."""
     live = {row.branch for row in rows["run"] if row.live}
+    pulls = [one for one in repository.pulls() if one.open and one.head_repo is repository]
+    live |= {one.head_ref for one in pulls if one.head_ref.startswith("headgate/revert/")}
     for ref in repository.git.refs:
         branch = ref.removeprefix("refs/heads/")
-        if branch.startswith("headgate/") and branch not in live:
+        is_ours = branch.startswith("headgate/") and not branch.startswith("headgate/green/")
+        if is_ours and branch not in live:
             yield f"I35: {branch} was left behind"
     for pull in repository.pulls():
         is_ours = pull.head_repo is repository and pull.head_ref.startswith("headgate/")

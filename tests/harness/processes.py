@@ -20,8 +20,9 @@ import aiohttp
 
 from bot.cli import app
 from bot.sandbox.app import SandboxOptions, running
+from bot.sandbox.faces import Face
 from service.clock import SystemClock
-from tests.harness import newer_schema
+from tests.harness import faces, newer_schema
 from tests.harness.clock import JumpingLoop
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -89,6 +90,7 @@ class Stage:
 
     folder: Path
     sandbox_url: str
+    sandbox_pid: int
     environment: dict[str, str]
     http: aiohttp.ClientSession
     clock: SystemClock = field(default_factory=SystemClock)
@@ -200,12 +202,10 @@ class Stage:
 async def stage(
     folder: Path, database_url: str | None = None, speed: float = SPEED
 ) -> AsyncIterator[Stage]:
-    """A sandbox process and the settings to serve against it.
-
-    Credentials are refused once its faster time is minutes ahead: long stories need `speed` 1.
-    """
+    """A sandbox process and the settings to serve against it."""
     told, telling = FORKS.Pipe(duplex=False)
-    process = FORKS.Process(target=sandbox_here, args=(telling, speed), daemon=True)
+    given = (telling, speed, faces.of_this_test())
+    process = FORKS.Process(target=sandbox_here, args=given, daemon=True)
     process.start()
     try:
         settings: dict[str, str] = await asyncio.to_thread(told.recv)
@@ -220,7 +220,8 @@ async def stage(
             "HEADGATE_SECRET_KEY": "c2VjcmV0LWtleS1vZi1hLXRlc3Qtd29ybGQtMDEyMzQ1Njc4OTAx",
         }
         async with aiohttp.ClientSession() as http:
-            yield Stage(folder, settings["HEADGATE_GITHUB_URL"], environment, http)
+            url, pid = settings["HEADGATE_GITHUB_URL"], process.pid or 0
+            yield Stage(folder, url, pid, environment, http)
     finally:
         process.terminate()
         process.join()
@@ -273,16 +274,16 @@ def command_here(environment: dict[str, str], said: list[str], arguments: Sequen
     app.main(list(arguments))
 
 
-def sandbox_here(telling: Connection, speed: float) -> None:
+def sandbox_here(telling: Connection, speed: float, face: Face) -> None:
     """The body of a sandbox process: serves until it is ended."""
-    asyncio.run(_sandbox(telling, speed))
+    asyncio.run(_sandbox(telling, speed, face))
 
 
-async def _sandbox(telling: Connection, speed: float) -> None:
+async def _sandbox(telling: Connection, speed: float, face: Face) -> None:
     ended = asyncio.Event()
     # An end that is asked for leaves no folder behind.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
-    async with running(SandboxOptions(speed=speed)) as sandbox:
+    async with running(SandboxOptions(speed=speed, face=face)) as sandbox:
         telling.send(sandbox.environment())
         await ended.wait()
 

@@ -144,7 +144,8 @@ class Recording:
             await self.tell(inputs.Cancel(arrival.pr, Reason.USER_REQUESTED, ALICE))
         elif arrival.pr not in self.merged:
             facts, targets = facts_of(arrival), arrival.targets
-            submission = inputs.Submit(facts, ALICE, priority=arrival.priority, targets=targets)
+            actor = arrival.submitted_by or Actor(ActorKind.PERSON, arrival.author)
+            submission = inputs.Submit(facts, actor, priority=arrival.priority, targets=targets)
             await self.tell(submission)
 
     def _answers(self, action: Action) -> list[Input]:

@@ -8,7 +8,6 @@ import aiohttp
 
 from bot.sandbox import ci, job_tokens, reports
 from bot.sandbox.records import Actor, CheckRun
-from bot.sandbox.world import WorkflowRun
 from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.states import RunKind
 from tests.harness import gates
@@ -31,23 +30,26 @@ def a_report(tests: Failing) -> bytes:
     return f'<testsuite name="ui">{cases}</testsuite>'.encode()
 
 
-async def upload(ask: Asker, tests: Failing, *, by: str = "", **meta: Any) -> dict[str, Any]:
+async def upload(
+    ask: Asker, tests: Failing | bytes, *, by: str = "", **meta: Any
+) -> dict[str, Any]:
     """Send a report, as a job by its token `by` if one is given; the answer, a success."""
     form = aiohttp.FormData()
     form.add_field("metadata", about(**meta))
-    form.add_field("file", a_report(tests), filename="junit.xml")
+    report = tests if isinstance(tests, bytes) else a_report(tests)
+    form.add_field("file", report, filename="junit.xml")
     return await done(ask, "upload-test-results", data=form, by=by)
 
 
 def token_of(world: World, check: CheckRun) -> str:
     """The token that CI gives to the job of a check."""
-    ran = workflow_run_of(world, check)
+    ran = gates.workflow_run_of(world, check)
     return job_tokens.token_of(world.repository, ran, check, AUDIENCE)
 
 
 def token_of_run(world: World, check: CheckRun) -> str:
     """The token of the job of a check as older servers make it: it names the run alone."""
-    claims = job_tokens.claims_of(workflow_run_of(world, check), check)
+    claims = job_tokens.claims_of(gates.workflow_run_of(world, check), check)
     del claims["check_run_id"]
     return job_tokens.signed(world.repository, claims, AUDIENCE)
 
@@ -119,7 +121,7 @@ async def done(ask: Asker, name: str, **sent: Any) -> dict[str, Any]:
         return said
 
 
-async def on_main(ask: Asker, tests: Failing, run_id: str) -> None:
+async def on_main(ask: Asker, tests: Failing | bytes, run_id: str) -> None:
     """The results of a CI run of the tip of `main`, whose job fails by failed tests alone."""
     await fails_by_tests_alone(ask)
     sha = str(ask.world.repository.git.branch("main"))
@@ -129,7 +131,7 @@ async def on_main(ask: Asker, tests: Failing, run_id: str) -> None:
 
 async def of_gate(ask: Asker, gate: gates.Gate, tests: Failing) -> None:
     """The results of the CI job that tests a run."""
-    ran = workflow_run_of(ask.world, gate.check)
+    ran = gates.workflow_run_of(ask.world, gate.check)
     await upload(
         ask,
         tests,
@@ -153,13 +155,7 @@ async def ends(
     conclusion = "failure" if any(tests.values()) else "success"
     actor = Actor(gate.check.suite.app.bot, gate.check.suite.app)
     fields = {"status": "completed", "conclusion": conclusion}
-    ran = workflow_run_of(world, gate.check)
+    ran = gates.workflow_run_of(world, gate.check)
     reports.change_run(world.repository, gate.check, actor, fields)
     ci.close_when_done(world.repository, ran)
     return gate.run
-
-
-def workflow_run_of(world: World, check: CheckRun) -> WorkflowRun:
-    """The CI run whose job a check is."""
-    every = world.repository.workflow_runs
-    return next(run for run in every if any(check in jobs for jobs in run.jobs.values()))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.sandbox import auth
-from tests.harness import history, published
+from tests.harness import audited, history, published
 from tests.harness.clock import JumpingLoop
 from tests.harness.world import REPO, World, WorldOptions, living
 
@@ -53,3 +53,4 @@ async def world(
             return
         await made.settle()
         assert await history.broken_promises(made.sandbox, made.runtime.store, REPO) == []
+        assert await audited.faults_of_story(made) == []

@@ -9,13 +9,25 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
+from service.landed_work import WorkJudged
 from service.provenance import ProviderTime
 from service.provider import markers
 from service.provider.archives import NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.budget import Budget, Pressure
-from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource, Subject
+from service.provider.ci import (
+    Artifact,
+    CiJob,
+    CiProgress,
+    CiRun,
+    Judged,
+    PullRequestSource,
+    Subject,
+)
+from service.provider.ci_plans import CiPlan
 from service.provider.labels import LabelChange
+from service.provider.overlaps import OverlapRequest, Overlaps
+from service.provider.reverts import OpenedRevert, RevertRequest
 from service.provider.signals import Delivery, FailedDelivery, Where
 from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
@@ -39,8 +51,8 @@ from service.provider.values import (
     CommentsRead,
     Commit,
     CommitAuthor,
-    Conflicted,
     Known,
+    LandedByUs,
     LandStop,
     ListedPullRequest,
     Merged,
@@ -49,8 +61,10 @@ from service.provider.values import (
     NotPossible,
     Prefix,
     PullRequest,
+    Rehearsed,
     Repository,
     Required,
+    StatusPosted,
     VehicleAdvice,
     VehicleRef,
 )
@@ -223,8 +237,20 @@ class ValuesProvider:
     async def start_dry_test(self, request: DryTestRequest) -> DryTest:
         return DryTest(request.branch, sha_of("dry test", request.tip))
 
-    async def rehearse(self, request: BuildRequest) -> Conflicted | None:
+    async def open_revert(self, request: RevertRequest) -> OpenedRevert | NotPossible:
+        return OpenedRevert(1)
+
+    async def follow(self, repo: RepoRef, branch: str, sha: Sha) -> None:
         return None
+
+    async def rehearse(self, request: BuildRequest) -> Rehearsed | None:
+        return None
+
+    async def overlaps(self, request: OverlapRequest) -> Overlaps | None:
+        return None
+
+    async def judge(self, request: BuildRequest) -> Mapping[int, WorkJudged]:
+        return {}
 
     async def repeats_commits(self, repo: RepoRef, target: str) -> bool:
         return False
@@ -272,6 +298,22 @@ class ValuesProvider:
     ) -> bool:
         return True
 
+    async def landed_by_us(self, repo: RepoRef, number: int) -> LandedByUs | None:
+        return None
+
+    async def shows_end(self, repo: RepoRef, sha: Sha, name: str, submission: str) -> bool:
+        return False
+
+    async def statuses_posted(
+        self, repo: RepoRef, marker: str, since: datetime
+    ) -> Sequence[StatusPosted]:
+        return ()
+
+    async def closed_pull_requests(
+        self, repo: RepoRef, base: str, since: datetime
+    ) -> Sequence[ListedPullRequest]:
+        return ()
+
     async def delete_head(self, repo: RepoRef, number: int, head_sha: Sha) -> NotPossible | None:
         return NotPossible("no branches here")
 
@@ -294,6 +336,9 @@ class ValuesProvider:
     async def rerun(self, repo: RepoRef, sha: Sha, names: Sequence[str]) -> NotPossible | None:
         return NotPossible("no CI here")
 
+    async def can_rerun(self, repo: RepoRef) -> bool:
+        return False
+
     async def stop_ci(self, repo: RepoRef, sha: Sha) -> NotPossible | None:
         return None
 
@@ -313,8 +358,22 @@ class ValuesProvider:
     ) -> Sequence[CiRun]:
         return ()
 
+    async def pull_request_suites(self, repo: RepoRef, sha: Sha) -> Collection[str]:
+        return frozenset()
+
     async def ci_jobs(self, repo: RepoRef, run_id: str, attempt: int) -> Sequence[CiJob]:
         return ()
+
+    async def ci_progress(
+        self, repo: RepoRef, sha: Sha, groups: Collection[str], *, is_poll: bool = False
+    ) -> Sequence[CiProgress]:
+        return ()
+
+    async def ci_files(self, repo: RepoRef, commit: Sha) -> str:
+        return ""
+
+    async def ci_plan(self, repo: RepoRef, commit: Sha) -> CiPlan:
+        return CiPlan()
 
     async def ci_artifacts(
         self, repo: RepoRef, run_id: str, *, is_awaited: bool = False

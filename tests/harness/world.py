@@ -18,6 +18,7 @@ from bot import wiring
 from bot.sandbox import app as sandbox_app
 from bot.sandbox.acts import seeds
 from bot.sandbox.app import PERMISSIONS, Sandbox, SandboxOptions
+from bot.sandbox.faces import JITTER_S, Face
 from bot.sandbox.git import BareRepository
 from bot.sandbox.records import CheckRun
 from bot.sandbox.world import GITHUB_LIMITS, Repository
@@ -36,7 +37,7 @@ from service.mergequeue.store import queues, runs
 from service.mergequeue.store.tables_queues import LandingRow
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef, RepoRef
-from tests.harness import databases
+from tests.harness import databases, faces
 from tests.harness.clock import FastClock
 from tests.harness.issuer import AUDIENCE
 from tests.harness.published import Traffic
@@ -44,6 +45,8 @@ from tests.harness.stillness import is_still
 
 SPEED = 30.0
 SETTLE_WITHIN_S = 1200.0
+HEARD_S = JITTER_S + 1
+"""After so long, the deliveries of an act have been sent."""
 LOOK_EVERY_S = 0.6
 LOOK_RARELY_S = 2.0
 """Between two looks in a long wait; what lasts is seen, and so is a check of three seconds."""
@@ -67,7 +70,8 @@ class WorldOptions:
     `permissions` are those of our App that differ from what it asks for at least. `has_limits`:
     the sandbox limits content as github.com does, and refuses more pushes than github.com
     recommends; the service paces its calls by that. `is_compared`: what passes between the two is
-    compared with GitHub's descriptions.
+    compared with GitHub's descriptions. `face`: how the sandbox behaves where GitHub has two ways,
+    and in what order it delivers; None: drawn from the name of the test.
     """
 
     required: tuple[str, ...] = ("unit",)
@@ -80,6 +84,7 @@ class WorldOptions:
     ahead_s: float = 0.0
     has_limits: bool = False
     is_compared: bool = True
+    face: Face | None = None
 
 
 @dataclass(slots=True)
@@ -92,6 +97,8 @@ class World:
     url: str
     older: str
     start: str
+    heard_at_s: float = 0.0
+    """When the command before has been delivered for sure."""
 
     async def open(
         self, *, by: str = "bob", files: Mapping[str, str | None] | None = None, **more: Any
@@ -108,7 +115,14 @@ class World:
         return number
 
     async def comment(self, body: str, on: int, *, by: str = "bob") -> None:
-        """Comment on a pull request."""
+        """Comment on a pull request; a command waits until the one before has been delivered.
+
+        What arrives first goes first in the queue (docs/design/comments.md 4), and GitHub promises
+        no order: only a pause says which of two commands that is. `act` comments at once.
+        """
+        if body.startswith("/"):
+            await self.rest(max(0.0, self.heard_at_s - self.clock.monotonic_s()))
+            self.heard_at_s = self.clock.monotonic_s() + HEARD_S
         await self.sandbox.act("comment", by, REPO, number=on, body=body)
 
     async def act(self, name: str, *, by: str = "bob", **fields: Any) -> dict[str, Any]:
@@ -297,7 +311,8 @@ async def hosting(options: WorldOptions) -> AsyncIterator[tuple[Sandbox, FastClo
     """The sandbox with its repository, the clock, and the first commit of `main`."""
     clock, traffic = FastClock(options.speed), Traffic()
     observer = traffic if options.is_compared else None
-    chosen = SandboxOptions(clock=clock.shared, observer=observer)
+    face = options.face or faces.of_this_test()
+    chosen = SandboxOptions(clock=clock.shared, observer=observer, face=face)
     async with clock.running(), sandbox_app.running(chosen) as sandbox:
         sandbox.world.ahead = timedelta(seconds=options.ahead_s)
         await sandbox.seed(

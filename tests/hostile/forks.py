@@ -214,10 +214,13 @@ class Forks:
         }
         self.is_patient = self.chance.random() < PATIENT_SHARE
         # What is asked of the runtime by the rules that are played; the rest is not reached.
+        clock = SimpleNamespace(
+            now=lambda: START + timedelta(seconds=self.s), monotonic_s=lambda: self.s
+        )
         runtime = SimpleNamespace(
-            store=Store(cast(Any, database), "sqlite"),
+            store=Store(cast(Any, database), "sqlite", clock),
             providers={self.repository.ref.host: Github(self)},
-            clock=SimpleNamespace(now=lambda: START + timedelta(seconds=self.s)),
+            clock=clock,
             memory=Memory(),
         )
         self.runtime = cast(Runtime, runtime)
@@ -477,7 +480,7 @@ class Forks:
         shown = facts._shown(self.queue(pull), pull)
         now = self.runtime.clock.now()
         (authorized,) = await self.runtime.store.run(facts._remember, [shown], now)
-        self.queued = facts._plain(pull, authorized)
+        self.queued = facts._plain(pull, authorized, self.queue(pull).repo)
 
     async def builds(self) -> None:
         """Build a test branch of what is queued, if the engine would and the right still stands."""

@@ -107,7 +107,7 @@ class World(Stage):
         self.merged: list[int] = []
         self.turns = TURNS
         self._reads_rules()
-        self.tell(inputs.RepositoryChanged(available=True, sends_results=True))
+        self.tell(inputs.RepositoryChanged(available=True, sends_results=True, reruns=True))
 
     # --- what is true
 
@@ -535,7 +535,7 @@ class World(Stage):
         return told if above is None else [*told, inputs.TargetMoved(Tip(above.sha, above.tree))]
 
     def _note_ran(self, action: Land) -> None:
-        begun = self.begun[action.run]
+        begun = self.begun[self._built_for(action.run)]
         found = self.truths_of(tuple(step.pr for step in action.steps), begun.workflow)
         self.read.note_ran({name for name in found if found[name] in truth.RAN}, begun.at)
 
@@ -570,13 +570,18 @@ class World(Stage):
 
     def _begun_of(self, run: str) -> list[Begun]:
         """How a run began, and those whose results it has taken over."""
-        found = [self.begun[run]]
+        found = [self.begun[self._built_for(run)]]
         known = self.queue.runs.get(run)
         while known is not None and known.reused_from is not None:
             run = known.reused_from
-            found.append(self.begun[run])
+            found.append(self.begun[self._built_for(run)])
             known = self.queue.runs.get(run)
         return found
+
+    def _built_for(self, run: str) -> str:
+        """The run for which the test branch was built: another one if this one repeats it."""
+        known = self.queue.runs.get(run)
+        return run if known is None or known.repeats is None else known.repeats
 
     def _may_land(self, name: str, one: Truth, begun: Begun, on_heads: frozenset[str]) -> bool:
         """Whether a landing may rest on this truth of a required job.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from service.landed_work import Declaration
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.explaining import explain
@@ -32,7 +33,27 @@ from tests.mergequeue.words import settings_of, targets_of, values_of
 
 
 def _submit(stage: Stage, words: list[str]) -> Told:
-    """`submit 1 2 p=0 nobatch t=a,b head=2 risk=0.3 by=API`, and facts as in `facts`."""
+    """`submit 1 2 p=0 nobatch t=a,b head=2 risk=0.3 by=API`, and facts as in `facts`.
+
+    `undoing=1`: it takes back 1, once that is there. `twin=1`: it has the work of 1.
+    `declares=1,2`: it takes them back on purpose.
+    """
+    values, options = values_of(words), _options(words)
+    told = []
+    for pr in (int(word) for word in words if word.isdigit()):
+        if "head" in values:
+            stage.versions[pr] = int(values["head"])
+        for name, planned in (("undoing", stage.undoing), ("twin", stage.twins)):
+            if name in values:
+                planned[pr] = int(values[name])
+        command = stage.submit(pr, **options)
+        facts = _with_facts(command.facts, words)
+        stage.facts[pr] = facts
+        told.append(stage.tell(replace(command, facts=facts)))
+    return together(told)
+
+
+def _options(words: list[str]) -> dict[str, object]:
     values = values_of(words)
     options: dict[str, object] = {}
     if "p" in values:
@@ -45,15 +66,9 @@ def _submit(stage: Stage, words: list[str]) -> Told:
         options["p_fail"] = float(values["risk"])
     if "by" in values:
         options["actor"] = replace(ALICE, channel=Channel(values["by"]))
-    told = []
-    for pr in (int(word) for word in words if word.isdigit()):
-        if "head" in values:
-            stage.versions[pr] = int(values["head"])
-        command = stage.submit(pr, **options)
-        facts = _with_facts(command.facts, words)
-        stage.facts[pr] = facts
-        told.append(stage.tell(replace(command, facts=facts)))
-    return together(told)
+    if "declares" in values:
+        options["undoes"] = tuple(f"#{pr}" for pr in values["declares"].split(","))
+    return options
 
 
 def _stack(stage: Stage, words: list[str]) -> Told:
@@ -81,6 +96,14 @@ def _facts(stage: Stage, words: list[str]) -> Told:
     facts = _with_facts(stage.facts[pr], words[1:])
     stage.facts[pr] = facts
     return stage.tell(inputs.FactsChanged(facts))
+
+
+def _judge(stage: Stage, words: list[str]) -> Told:
+    """The tip has moved, and what a pull request takes back is judged anew: `judge 2`."""
+    pr = int(words[0])
+    work = stage.judged(pr, stage.target.tip.sha, stage.target.tree)
+    assert work is not None
+    return stage.tell(inputs.LandedWorkJudged(pr, work))
 
 
 def _with_facts(facts: Facts, words: list[str]) -> Facts:
@@ -131,6 +154,9 @@ _FACTS: Mapping[str, Callable[[Facts, str], Facts]] = {
     "unblocked": lambda facts, _: replace(facts, blockers=()),
     "fork": lambda facts, _: replace(facts, is_fork=True),
     "authorized": lambda facts, _: replace(facts, authorized_head=facts.head),
+    "declared": lambda facts, value: replace(
+        facts, declared=Declaration(numbers=frozenset(int(one) for one in value.split(",") if one))
+    ),
     "stack": lambda facts, _: replace(facts, in_stack=True),
     "rule": _ruled,
     "unruled": lambda facts, _: replace(facts, ruled=NOT_RULED),
@@ -232,12 +258,14 @@ def _estimate(stage: Stage, words: list[str]) -> Told:
 
 
 def _rates(stage: Stage, words: list[str]) -> Told:
-    """`rates flake=0.05 conflict=0.1 unit=20`: measured rates, minutes of checks by name."""
+    """`rates flake=0.05 conflict=0.1 foreseen=0 unit=20`: measured; minutes of checks by name."""
     said = {name: float(value) for name, value in values_of(words).items()}
     known = stage.queue.rates
     flake = said.pop("flake", known.flake)
     conflict = said.pop("conflict", known.conflict)
-    return stage.tell(inputs.RatesMeasured(flake, conflict, {**known.minutes, **said}))
+    foreseen = said.pop("foreseen", known.foreseen)
+    minutes = {**known.minutes, **said}
+    return stage.tell(inputs.RatesMeasured(flake, conflict, minutes, foreseen))
 
 
 VERBS: Mapping[str, Verb] = {
@@ -248,6 +276,7 @@ VERBS: Mapping[str, Verb] = {
     "restart": _restart,
     "push": _push,
     "facts": _facts,
+    "judge": _judge,
     "own": _own,
     "targets": _targets,
     "estimate": _estimate,

@@ -7,7 +7,7 @@ from datetime import timedelta
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.model import RequiredSet
 from service.mergequeue.engine.reasons import HoldReason
-from service.mergequeue.engine.reported import CheckHistory, Evidence
+from service.mergequeue.engine.reported import CheckHistory, Doomed, Evidence
 from service.vocabulary import CheckOutcome, Explanation, RequiredName, RequiredSource, Sha
 from tests.mergequeue import trees
 from tests.mergequeue.stage import Stage, Told, together
@@ -92,6 +92,32 @@ def _revoke(stage: Stage, words: list[str]) -> Told:
     return stage.tell(inputs.PassRevoked(run.id, ids))
 
 
+def _doom(stage: Stage, words: list[str]) -> Told:
+    """`doom r1 unit`, `doom r1 unit=leg`, `doom r1 unit attempt=1`, `doom r1 unit step=Test`.
+
+    All required checks that cannot pass any more, each by a job; none take all back.
+    """
+    run = stage.run(number_of(words[0]))
+    pairs = [word.partition("=") for word in words[1:]]
+    values = {name: value for name, _, value in pairs if name in ("attempt", "step", "test")}
+    by_name = {check.name: check.id for check in run.checks}
+    dooms = tuple(
+        Doomed(
+            name,
+            job or name,
+            by_name.get(job or name, f"9{place}"),
+            "g1",
+            step=values.get("step", ""),
+            test=values.get("test", ""),
+            url=f"https://ci.example/{job or name}",
+        )
+        for place, (name, _, job) in enumerate(pairs)
+        if name not in values
+    )
+    attempt = int(values.get("attempt", run.attempt))
+    return stage.tell(inputs.FailureForeseen(run.id, attempt, dooms))
+
+
 def _conflict(stage: Stage, words: list[str]) -> Told:
     """`conflict r2 2 with 1`, `with base`, `with unknown`."""
     who = words[3]
@@ -107,7 +133,10 @@ def _conflict(stage: Stage, words: list[str]) -> Told:
 
 
 def _foreign(stage: Stage, words: list[str]) -> Told:
-    """Somebody pushes: `foreign`, `foreign back`, `foreign same`, `foreign with 1 2`, `t=a,b`."""
+    """Somebody pushes: `foreign`, `foreign back`, `foreign same`, `foreign with 1 2`, `t=a,b`.
+
+    `ours`: our own App landed them, and the queue has no record of it.
+    """
     target = stage.target
     prs = tuple(int(word) for word in words if word.isdigit())
     tree = target.tree
@@ -123,6 +152,7 @@ def _foreign(stage: Stage, words: list[str]) -> Told:
         replace(
             stage.foreign(tree, prs=prs if told else ()),
             targets=None if touched is None else targets_of(touched),
+            ours=tuple((pr, target.tip.sha) for pr in prs) if "ours" in words else (),
         )
     )
 
@@ -318,6 +348,7 @@ VERBS: Mapping[str, Verb] = {
     "revive": _revive,
     "evidence": _evidence,
     "revoke": _revoke,
+    "doom": _doom,
     "rerun": _rerun,
     "conflict": _conflict,
     "delay": _delay,

@@ -1,7 +1,8 @@
 """One scenario: the queue that its first line makes, and its inputs played one by one.
 
 `queue SINGLE|PARALLEL [FLAG|KEY=VALUE]…`: flags `optimistic`, `manual build`, `manual land`;
-`evidence=yes` for a repository that sends test results; settings as in `words.py`, with
+`evidence=yes` for a repository that sends test results, `reruns=yes` for one in which failed checks
+may run again; settings as in `words.py`, with
 `confirm_failures=BISECTION` unless the line sets it: most scenarios are not about confirmations.
 Inputs are `verb arguments` as in `playing.py` and `reporting.py`, or a span of time: `+10s`,
 `+5m`, `+24h`.
@@ -27,7 +28,9 @@ class Script:
         title, mode, *settings = _MANUAL.sub("", first_line).split()
         assert title == "queue", first_line
         sends_results = "evidence=yes" in settings
-        wanted = words.settings_of(word for word in settings if word != "evidence=yes")
+        reruns = "reruns=yes" in settings
+        facts = ("evidence=yes", "reruns=yes")
+        wanted = words.settings_of(word for word in settings if word not in facts)
         config = changed(
             QueueConfig(mode=Mode(mode), confirm_failures=ConfirmFailures.BISECTION), wanted
         )
@@ -36,6 +39,8 @@ class Script:
         self.verb = ""
         if sends_results:
             self.stage.tell(inputs.RepositoryChanged(available=True, sends_results=True))
+        if reruns:
+            self.stage.tell(inputs.RepositoryChanged(reruns=True))
 
     def play(self, line: str) -> list[str]:
         """One input: what it led to. One that begins with a number repeats the last verb."""

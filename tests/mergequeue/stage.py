@@ -4,10 +4,11 @@ Every step is checked in full: invariants over the whole value, and that plannin
 nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from service.landed_work import LandedWork, WorkJudged
 from service.mergequeue.engine import engine, invariants
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.inputs import (
@@ -32,7 +33,7 @@ from service.mergequeue.engine.outputs import (
     RunStarted,
     Step,
 )
-from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.reported import Facts, Rates
 from service.vocabulary import (
     Actor,
     ActorKind,
@@ -55,12 +56,16 @@ REQUIRED = RequiredSet((RequiredName("unit"),), RequiredSource.BRANCH_PROTECTION
 
 
 def a_queue(config: QueueConfig | None = None) -> MergeQueue:
-    """A fresh queue that has read its branch and what is required on it."""
+    """A fresh queue that has read its branch and what is required on it.
+
+    Its estimates foresee who fails, so it needs no early looks: `rates foreseen=0` brings them.
+    """
     queue = MergeQueue(
         id=1,
         uid="5f0c1a52-8a0c-4c1a-9a55-3f3b1d6f2c10",
         branch="main",
         config=config or QueueConfig(),
+        rates=Rates(foreseen=1.0),
     )
     queue = engine.step(queue, TargetMoved(Target().tip), START).queue
     return engine.step(queue, RequiredChanged(REQUIRED), START).queue
@@ -115,6 +120,12 @@ def together(told: Iterable[Told]) -> Told:
     return Told(events, next(refusals, None))
 
 
+def a_work(pr: int) -> LandedWork:
+    """What landed with a pull request."""
+    commit = trees.sha("landed", str(pr))
+    return LandedWork(commit, pr, f"Change {pr}", "alice", (commit,), 9, ("x = 1",), ("app.py",))
+
+
 class Stage:
     """A queue, its target branch, and the answers of a shell that never fails."""
 
@@ -135,6 +146,8 @@ class Stage:
         self.told: list[Action] = []
         self.reports = 0
         self.contained: set[int] = set()
+        self.undoing: dict[int, int] = {}
+        self.twins: dict[int, int] = {}
         self.made: dict[tuple[Sha, ...], Sha] = {}
         self.wake_at: datetime | None = None
         self.steps: list[tuple[MergeQueue, Step]] = []
@@ -190,7 +203,26 @@ class Stage:
         if known is None or known.head != trees.head_of(pr, version):
             known = facts_of(pr, version)
         self.facts[pr] = replace(known, state=PullRequestState.OPEN)
-        return replace(Submit(self.facts[pr], ALICE), **options)  # type: ignore[arg-type]
+        work = self.judged(pr, self.target.tip.sha, self.target.tree)
+        return replace(Submit(self.facts[pr], ALICE, work=work), **options)  # type: ignore[arg-type]
+
+    def judged(
+        self, pr: int, tip: Sha, tree: Tree, ahead: Collection[int] = ()
+    ) -> WorkJudged | None:
+        """How a pull request stands to what is there; None where nothing is planned of that.
+
+        `undoing` says which one it takes back, `twins` of which it has the work. `ahead`: those
+        in the tree that have yet to land.
+        """
+        undone, twin = self.undoing.get(pr), self.twins.get(pr)
+        if undone is None and twin is None:
+            return None
+        there = {name for name, _ in tree}
+        works: tuple[LandedWork, ...] = ()
+        if undone is not None and f"pr {undone}" in there:
+            works = (replace(a_work(undone), is_ahead=undone in ahead),)
+        by = a_work(twin) if twin is not None and f"pr {twin}" in there else None
+        return WorkJudged(self.head(pr), tip, works, by is not None, by)
 
     def _step(self, one: Input) -> Step:
         step = engine.step(self.queue, one, self.now)
@@ -228,9 +260,14 @@ class Stage:
         if otherwise:
             tree |= {("merged", "otherwise")}
         steps: list[RunStep] = []
+        judged: dict[int, WorkJudged] = {}
         commit = action.base_tip.sha
         for step in action.steps:
             is_in = step.pr in self.contained
+            ahead = {one.pr for one in steps}
+            work = self.judged(step.pr, commit, tree, ahead)
+            if step.tested and work is not None:
+                judged[step.pr] = work
             if not is_in:
                 tree = tree | {trees.change_of(step.pr, step.head)}
                 commit = self._commit_of(action, len(steps), commit)
@@ -240,7 +277,7 @@ class Stage:
             return NothingToTest(action.run)
         published = steps[-1].tree not in action.known_trees
         return TestBranchBuilt(
-            action.run, commit, tuple(steps), f"headgate/{action.run}", published
+            action.run, commit, tuple(steps), f"headgate/{action.run}", published, judged
         )
 
     def _commit_of(self, action: BuildTestBranch, index: int, parent: Sha) -> Sha:

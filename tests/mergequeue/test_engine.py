@@ -16,7 +16,7 @@ from service.mergequeue.engine.model import Entry, Green, MergeQueue, RequiredSe
 from service.mergequeue.engine.outputs import BuildTestBranch, RetireRun, Tell
 from service.mergequeue.engine.planning import plan, starting
 from service.mergequeue.engine.reasons import HoldReason, Reason
-from service.mergequeue.engine.reported import Rates
+from service.mergequeue.engine.reported import Doomed, Rates
 from service.mergequeue.engine.state.draft import Draft, Finding
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from service.vocabulary import (
@@ -273,6 +273,7 @@ def test_another_tree_than_the_tested_one_is_never_recorded_as_landed() -> None:
         inputs.ChecksReported("gone", trees.sha("c"), (), True),
         inputs.RerunStarted("gone", 2),
         inputs.RerunRefused("gone"),
+        inputs.FailureForeseen("gone", 1, (Doomed("unit", "unit", "1", "1"),)),
         inputs.Landed("gone", 1, trees.sha("c"), trees.sha("t")),
         inputs.LandingStopped("gone", 1, inputs.LandingStopCode.RETRY, ""),
         inputs.AdvanceRefused("gone", ""),

@@ -13,7 +13,7 @@ from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.vocabulary import SYSTEM, CheckOutcome
 from tests.mergequeue.sound_times import DURATIONS
-from tests.mergequeue.stage import Stage, a_check
+from tests.mergequeue.stage import ALICE, Stage, a_check
 
 
 def a_stage(*prs: int, **settings) -> Stage:
@@ -126,7 +126,7 @@ def test_asking_for_one_looks_no_further():
 def test_what_is_submitted_now_is_expected_when_it_is_said_before(ahead, batch):
     stage = a_stage(*ahead, batch=batch, batching_min_size=2)
     before = eta.of_new(stage.queue, DURATIONS, stage.now)
-    stage.tell(stage.submit(9))
+    stage.tell(stage.submit(9, actor=replace(ALICE, login="bob", id="2")))
     after = eta.etas(stage.queue, DURATIONS, stage.now)[9]
     assert before is not None
     assert before.earliest_s == after.earliest_s

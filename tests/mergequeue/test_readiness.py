@@ -26,6 +26,7 @@ from service.vocabulary import (
     PullRequestState,
     Sha,
 )
+from tests.mergequeue.playing import SEEN
 from tests.mergequeue.stage import ALICE, START, Stage, a_check, a_queue, facts_of
 
 REVIEW = (Blocker(BlockerCode.REVIEW_REQUIRED),)
@@ -155,7 +156,23 @@ FORK = replace(ENTERED, is_fork=True, authorized_head=HEAD)
             {"state": PullRequestState.MERGED, "base": "next"},
             Reason.MERGED_INTO_OTHER_BRANCH,
         ),
+        (
+            ENTERED,
+            {"state": PullRequestState.MERGED, "landed_by_us": True},
+            Reason.LANDED_UNRECORDED,
+        ),
+        (
+            ENTERED,
+            {"state": PullRequestState.MERGED, "landed_by_us": True, "base": "next"},
+            Reason.MERGED_INTO_OTHER_BRANCH,
+        ),
         (ENTERED, {"state": PullRequestState.CLOSED}, Reason.PR_CLOSED),
+        # Its tested commits have landed as they are, and our App closed it.
+        (
+            ENTERED,
+            {"state": PullRequestState.CLOSED, "landed_by_us": True},
+            Reason.LANDED_UNRECORDED,
+        ),
         (ENTERED, {"head": OTHER_HEAD}, Reason.HEAD_CHANGED),
         (ENTERED, {"base": "next"}, Reason.BASE_CHANGED),
         (ENTERED, {"draft": True}, Reason.CONVERTED_TO_DRAFT),
@@ -244,6 +261,11 @@ def test_facts_a_bar_and_a_refusal_are_open_together() -> None:
     both = (Reason.DRAFT, Reason.NO_EVIDENCE)
     assert readiness.unmet_now(a_draft(entry), entry) == (*both, Reason.MERGE_REFUSED)
     assert readiness.unmet_now(a_draft(entry), replace(entry, refusal=None)) == both
+
+
+def test_a_time_that_is_to_come_is_open_beside_the_facts() -> None:
+    entry = with_facts(set_aside(), draft=True, seen=replace(SEEN, not_before=START + SECOND))
+    assert set(readiness.unmet_now(a_draft(entry), entry)) == {Reason.DRAFT, Reason.NOT_BEFORE}
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,20 @@
 
 from dataclasses import replace
 
-from service.mergequeue.engine.config import QueueConfig
+import pytest
+
+from service.mergequeue.engine.config import BatchSizing, QueueConfig
 from service.mergequeue.engine.explaining import explain
 from service.mergequeue.engine.model import Entry, MergeQueue
 from service.mergequeue.engine.policy import suspecting
 from service.mergequeue.engine.policy.belief import Belief
 from service.mergequeue.engine.records import Record, Suspect, cleared, merged
 from service.mergequeue.engine.reported import Rates
+from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.engine.suspicion import FailedTogether, Fate, Other, Suspicion
 from service.mergequeue.wording import notices
+from service.vocabulary import SYSTEM
 from tests.mergequeue import test_explain
 from tests.mergequeue.scenario import FILES, Play
 from tests.mergequeue.stage import START
@@ -78,6 +82,31 @@ def test_the_percentage_is_whole_and_100_only_after_a_verdict() -> None:
         charges, 0.001, lambda one: Fate.UNDECIDED, is_convicted=False
     )
     assert believed_good.percent == 1
+
+
+@pytest.mark.parametrize(
+    ("alone", "foreseen", "conflict", "is_convicted"),
+    [
+        (1, 0.0, 0.03, False),
+        (1, 0.8, 0.03, True),
+        (2, 0.0, 0.03, True),
+        # Conflicts are so frequent that there are no early looks.
+        (1, 0.0, 0.051, True),
+    ],
+)
+def test_a_queue_with_early_looks_rejects_by_more_certainty(
+    alone: int, foreseen: float, conflict: float, *, is_convicted: bool
+) -> None:
+    records = tuple(a_record(f"r{count}", 1) for count in range(alone))
+    records += cleared((a_record("r9", 1, base=(2,)),), ["e2"])
+    config = QueueConfig(
+        batch=True, batch_sizing=BatchSizing.ADAPTIVE, can_optimistically_merge=True
+    )
+    # It is broken rather than in conflict by 5 to 3 (or 5.1); a failure alone makes that 250 to 3.
+    entry = an_entry(1, p_fail=0.05)
+    rates = Rates(conflict=conflict, foreseen=foreseen)
+    queue = replace(test_explain.a_queue(config, entry), records=records, rates=rates)
+    assert suspecting.is_convicted(Draft(queue, START, SYSTEM), entry) is is_convicted
 
 
 def test_there_is_none_of_one_that_only_was_in_a_base_or_is_cleared() -> None:

@@ -38,7 +38,8 @@ class Timeline:
             base = " ".join(map(str, event.base_prs))
             return f"r{event.number}[{' '.join(map(str, event.prs))} | {base}]{kind}"
         if isinstance(event, outputs.RunBuilt):
-            return ""
+            again = event.repeats
+            return "" if again is None else f"{self._run(event.run)} repeats {self._run(again)}"
         if isinstance(
             event, outputs.BisectionOpened | outputs.BisectionNarrowed | outputs.BisectionClosed
         ):
@@ -82,7 +83,8 @@ class Timeline:
         if isinstance(event, outputs.RunRetried):
             return f"{self._run(event.run)} attempt {event.attempt} {event.cause.value}"
         if isinstance(event, outputs.RunRetired):
-            return f"{self._run(event.run)} retired {event.why.value}"
+            kept = ", its branch stays" if event.keeps_branch else ""
+            return f"{self._run(event.run)} retired {event.why.value}{kept}"
         if isinstance(event, outputs.LandingStarted):
             several = len(event.positions) > 1
             places = f", positions {' '.join(map(str, event.positions))}" if several else ""

@@ -1,5 +1,9 @@
-"""`python -m tests.mutants [MODULE…]`: print how the mutants of modules end, survivors by name."""
+"""`python -m tests.mutants [MODULE…]`: print how the mutants of modules end, survivors by name.
 
+`--sample 40` runs so many of a module's mutants, drawn by a fixed seed.
+"""
+
+import argparse
 import sys
 
 from tests.mutants import running
@@ -14,8 +18,13 @@ def said(text: str) -> None:
 
 def main() -> None:
     """Run the modules that are named, or all."""
-    for module in sys.argv[1:] or TARGETS:
-        said(running.tally_of(module, lambda name: said(f"  survived: {name}")).row)
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("modules", nargs="*", metavar="MODULE", default=list(TARGETS))
+    parser.add_argument("--sample", type=int, metavar="COUNT")
+    asked = parser.parse_args()
+    for module in asked.modules:
+        tally = running.tally_of(module, lambda name: said(f"  survived: {name}"), asked.sample)
+        said(tally.row)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,6 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_positions: True -> False": "The same, and the fault was looked for before.",
     },
     "service/mergequeue/engine/culprits/verdict.py": {
-        "_failing_ids: one.outcome is CheckOutcome.FAILED and one.check is not None -> "
-        "one.outcome is CheckOutcome.FAILED": "A standing that failed has the report that failed.",
         "_explanation: one.check is not None and one.check.raw == STARTUP_FAILURE -> "
         "one.check.raw == STARTUP_FAILURE": "Only failures are explained, and each has its report.",
         "late_suites: jobs <= names[other] -> jobs < names[other]": (
@@ -65,6 +63,99 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_mismatch: True -> False": "There is one answer for each step.",
         "_landed: above is not None and part[-1] is left[-1] -> above is not None": (
             "A move of the target that is told during a landing waits in the queue for its end."
+        ),
+    },
+    "service/process/effects.py": {
+        "perform: row.state is OutboxState.READY and row.attempts == 0 -> row.attempts == 0": (
+            "What is unknown was sent before."
+        ),
+        "_explain_trouble: row.queue_id is None or row.lane in outbox.REPLACED -> "
+        "row.lane in outbox.REPLACED": "A report to no queue is dropped.",
+    },
+    "service/process/workers/loops.py": {
+        "Timers.run: pause_s > 0 -> pause_s >= 0": (
+            "A wait of no length ends at once, and the timer is overdue then."
+        ),
+    },
+    "service/process/deliveries.py": {
+        "_is_silent: translator is not None and (not translator(delivery)) -> "
+        "not translator(delivery)": "To call None is a mistake, after which it is stored as well.",
+    },
+    "service/process/workers/flow.py": {
+        "Flow.__init__: True -> False": "The first look sets it before it is asked.",
+        "Flow._look: len(claimed.rows) == free or "
+        "self._runtime.wakeups.version(self._work.topic) != woken -> "
+        "len(claimed.rows) == free": "The wait ends at once after such a wake-up.",
+    },
+    "service/evidence/revocations.py": {
+        "doubts_of: earlier and _has_unexcused(session, later) -> "
+        "_has_unexcused(session, later)": "Without an earlier one there is no pair.",
+        "sent_of: upload.machine or '' -> upload.machine": "Both name no machine.",
+    },
+    "service/database/database.py": {
+        f"{function}: where.database or '' -> where.database": (
+            "An address of SQLite without a path is refused before."
+        )
+        for function in ("_open_sqlite", "_is_behind", "back_up")
+    },
+    "service/database/instances.py": {
+        "SELECT_LANDS: select(instances.c.heartbeat).join(effects, effects.c.claimed_by == "
+        "instances.c.id).where(effects.c.is_open.is_(True), effects.c.queue_id == "
+        "bindparam('of_queue'), effects.c.kind == outbox.LAND, effects.c.state == "
+        "OutboxState.SENT.value) -> select(instances.c.heartbeat).join(effects, "
+        "effects.c.claimed_by == instances.c.id).where(effects.c.queue_id == "
+        "bindparam('of_queue'), effects.c.kind == outbox.LAND, effects.c.state == "
+        "OutboxState.SENT.value)": "What is sent is open; an index needs both.",
+    },
+    "service/database/outbox.py": {
+        "_QUEUE_IS_LANDING: select(earlier.c.id).where(outbox.c.kind == LAND, "
+        "earlier.c.kind == LAND, earlier.c.queue_id == outbox.c.queue_id, _IS_CONTROL, "
+        "_EARLIER_OPEN) -> select(earlier.c.id).where(outbox.c.kind == LAND, earlier.c.kind"
+        " == LAND, earlier.c.queue_id == outbox.c.queue_id, _EARLIER_OPEN)": (
+            "Every landing is in one of these lanes."
+        ),
+        "_SPOT_IS_BUSY: select(earlier.c.id).where(earlier.c.supersede_key == "
+        "outbox.c.supersede_key, _IS_REPLACED, _EARLIER_OPEN) -> "
+        "select(earlier.c.id).where(earlier.c.supersede_key == outbox.c.supersede_key, "
+        "_EARLIER_OPEN)": ("Only effects of these lanes have such a key."),
+        "SUPERSEDE: update(outbox).where(outbox.c.supersede_key == bindparam('of_key'), "
+        "_IS_OPEN, outbox.c.state == OutboxState.READY.value) -> "
+        "update(outbox).where(outbox.c.supersede_key == bindparam('of_key'), outbox.c.state"
+        " == OutboxState.READY.value)": ("What is ready is open; an index needs both."),
+        "SELECT_WAITING: "
+        "select(outbox.c.supersede_key).where(outbox.c.supersede_key.in_(_SPOTS), _IS_OPEN,"
+        " outbox.c.state == OutboxState.READY.value) -> "
+        "select(outbox.c.supersede_key).where(_IS_OPEN, outbox.c.state == "
+        "OutboxState.READY.value)": ("It reads more keys than are asked about."),
+        "SELECT_WAITING: "
+        "select(outbox.c.supersede_key).where(outbox.c.supersede_key.in_(_SPOTS), _IS_OPEN,"
+        " outbox.c.state == OutboxState.READY.value) -> "
+        "select(outbox.c.supersede_key).where(outbox.c.supersede_key.in_(_SPOTS), "
+        "outbox.c.state == OutboxState.READY.value)": (
+            "What is ready is open; an index needs both."
+        ),
+        "SELECT_BEHIND: select(outbox.c.id).where(outbox.c.lane.in_(_LANES), _WAITS, "
+        "~_MAY_GO) -> select(outbox.c.id).where(outbox.c.lane.in_(_LANES), ~_MAY_GO)": (
+            "What is sent could go, and what has ended has none before it."
+        ),
+        "REOPEN: update(outbox).where(_ID, _IS_OPEN, _IS_MINE) -> update(outbox).where(_ID,"
+        " _IS_MINE)": ("What is sent is open; an index needs both."),
+        "REOPEN_SENT: update(outbox).where(_IS_OPEN, outbox.c.state == "
+        "OutboxState.SENT.value, outbox.c.claimed_by.is_(None) | "
+        "outbox.c.claimed_by.not_in(_LIVING)) -> update(outbox).where(outbox.c.state == "
+        "OutboxState.SENT.value, outbox.c.claimed_by.is_(None) | "
+        "outbox.c.claimed_by.not_in(_LIVING))": ("What is sent is open; an index needs both."),
+        "REOPEN_UNOWNED: update(outbox).where(_IS_OPEN, outbox.c.state == "
+        "OutboxState.SENT.value, outbox.c.lane.in_(_LANES), outbox.c.claimed_by == "
+        "bindparam('by'), outbox.c.id.not_in(_OWNED)) -> "
+        "update(outbox).where(outbox.c.state == OutboxState.SENT.value, "
+        "outbox.c.lane.in_(_LANES), outbox.c.claimed_by == bindparam('by'), "
+        "outbox.c.id.not_in(_OWNED))": ("What is sent is open; an index needs both."),
+        "_without_yielding: each.yields and each.supersede_key -> each.supersede_key": (
+            "It only asks more; what yields is looked at again below."
+        ),
+        "_without_yielding: each.yields and each.supersede_key -> each.yields": (
+            "What yields has such a key."
         ),
     },
     "service/testhealth/detector/series.py": {

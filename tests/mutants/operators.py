@@ -24,7 +24,8 @@ OPPOSITES = (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)
 class Mutant:
     """One changed place: the function around it, its line, its code before and after.
 
-    `source` is the whole text with the change.
+    Outside of functions `function` is the name that gets the value. `source` is the whole text
+    with the change.
     """
 
     function: str
@@ -63,11 +64,9 @@ def _line_starts(text: bytes) -> list[int]:
 
 def _changes(node: ast.AST, function: str) -> Iterator[tuple[str, ast.expr, ast.expr]]:
     """The places below a node that can be changed, and what each may become."""
-    if isinstance(node, ast.JoinedStr):
-        # Texts are no conditions, and Python 3.11 does not say where in a text a place is.
+    if _is_left_alone(node):
         return
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        function = f"{function}.{node.name}".lstrip(".")
+    function = _function_at(node, function)
     if isinstance(node, ast.expr):
         yield from ((function, node, changed) for changed in _changed(node))
     for condition in _conditions(node):
@@ -78,6 +77,25 @@ def _changes(node: ast.AST, function: str) -> Iterator[tuple[str, ast.expr, ast.
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
                 yield from _changes(child, function)
+
+
+def _is_left_alone(node: ast.AST) -> bool:
+    """Whether nothing below a node is changed.
+
+    Texts are no conditions, and Python 3.11 does not say where in a text a place is. SQLAlchemy
+    lets a parameter of `in_` expand whatever `expanding` says.
+    """
+    is_expanding = isinstance(node, ast.keyword) and node.arg == "expanding"
+    return is_expanding or isinstance(node, ast.JoinedStr)
+
+
+def _function_at(node: ast.AST, function: str) -> str:
+    """What a node is in: a function or class, else the name that gets a value."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return f"{function}.{node.name}".lstrip(".")
+    if not function and isinstance(node, ast.Assign | ast.AnnAssign):
+        return ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
+    return function
 
 
 def _conditions(node: ast.AST) -> list[ast.expr]:
@@ -114,14 +132,35 @@ def _changed(node: ast.expr) -> Iterator[ast.expr]:
             for at in range(len(node.values)):
                 rest = [*node.values[:at], *node.values[at + 1 :]]
                 yield rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
-        case ast.UnaryOp(op=ast.Not()):
+        case ast.UnaryOp(op=ast.Not() | ast.Invert()):
             yield node.operand
         case ast.Constant(value=bool()):
             yield ast.Constant(not node.value)
         case ast.Set():
             yield from _smaller_set(node)
         case _:
+            yield from _changed_query(node)
+
+
+def _changed_query(node: ast.expr) -> Iterator[ast.expr]:
+    """What a condition of SQL, or a statement with conditions, may become."""
+    match node:
+        case ast.BinOp(op=ast.BitAnd() | ast.BitOr()) if _is_asked(node):
+            yield from (node.left, node.right)
+        case ast.Call(func=ast.Attribute(attr="where")):
+            for at in range(len(node.args)):
+                yield ast.Call(node.func, [*node.args[:at], *node.args[at + 1 :]], node.keywords)
+        case _:
             return
+
+
+def _is_asked(node: ast.BinOp) -> bool:
+    """Whether an operand is a condition of SQL or a set that is made here; a type is neither."""
+    return any(
+        isinstance(each, ast.Compare | ast.Call | ast.UnaryOp)
+        or (isinstance(each, ast.BinOp) and _is_asked(each))
+        for each in (node.left, node.right)
+    )
 
 
 def _smaller_set(node: ast.Set) -> Iterator[ast.expr]:

@@ -9,7 +9,9 @@ import ast
 import gc
 import multiprocessing
 import os
+import random
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, EnumType, StrEnum
@@ -19,19 +21,21 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 import pytest
+from sqlalchemy import ClauseElement
 
 from tests.mutants import equivalent
 from tests.mutants.operators import Mutant, mutants_of
-from tests.mutants.targets import TARGETS
+from tests.mutants.targets import ON_POSTGRESQL, TARGETS
 
 ROOT = Path(__file__).parents[2]
 # Tests of one module take seconds; a mutant that waits for ever is noticed by that.
-TIME_LIMIT_S = 120
+TIME_LIMIT_S = 120.0
+SPARE_S = 20.0
+SLOWER = 5
+"""How often longer than without a mutant, and how many seconds more, the tests may take."""
+OPTIONS = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:schemathesis")
 # One database is enough to notice a mutant; `make test` has both.
-OPTIONS = (
-    *("-q", "-x", "-k", "not postgresql"),
-    *("-p", "no:cacheprovider", "-p", "no:schemathesis"),
-)
+ON_SQLITE = ("-k", "not postgresql")
 PLAIN = (bool, int, float, str, bytes, frozenset, set, tuple, dict, list)
 FORKING = multiprocessing.get_context("fork")
 
@@ -66,27 +70,36 @@ class Tally:
         return f"| `{self.module}` | {mutants} | {caught} | {self.equivalent} | {survivors} |"
 
 
-def tally_of(module: str, told: Callable[[str], object] = lambda _: None) -> Tally:
+def tally_of(
+    module: str, told: Callable[[str], object] = lambda _: None, sample: int | None = None
+) -> Tally:
     """Run the mutants of a module; `told` gets the name of each survivor as it is found.
 
+    `sample`: at most so many, drawn by a seed that is the module's name; None runs all.
     Raises RuntimeError if the tests fail without a mutant, or pass though every function raises.
     """
     source = (ROOT / module).read_text("utf-8")
-    tests = TARGETS[module]
+    tests = (*TARGETS[module], *(() if module in ON_POSTGRESQL else ON_SQLITE))
     code = import_module(module.removesuffix(".py").replace("/", "."))
     with Silence():
         pytest.main(["--collect-only", *OPTIONS, *tests])
+    began_s = time.monotonic()
     if ending_of(code, source, tests) is not Ending.SURVIVED:
         raise RuntimeError(f"The tests of {module} fail without a mutant.")
+    limit_s = min(TIME_LIMIT_S, SLOWER * (time.monotonic() - began_s) + SPARE_S)
     if ending_of(code, raising(source), tests) is not Ending.CAUGHT:
         raise RuntimeError(f"The tests of {module} pass though it raises.")
     tally, same = Tally(module), equivalent.EQUIVALENT.get(module, {})
-    for mutant in mutants_of(source):
+    mutants = mutants_of(source)
+    if sample is not None and sample < len(mutants):
+        drawn = random.Random(module).sample(range(len(mutants)), sample)
+        mutants = [mutants[place] for place in sorted(drawn)]
+    for mutant in mutants:
         if mutant.name in same:
             tally.equivalent += 1
             continue
         name = _unused(tally, mutant)
-        tally.ended[name] = ending_of(code, mutant.source, tests)
+        tally.ended[name] = ending_of(code, mutant.source, tests, limit_s)
         if tally.ended[name] is Ending.SURVIVED:
             told(name)
     return tally
@@ -101,11 +114,13 @@ def _unused(tally: Tally, mutant: Mutant) -> str:
     return name
 
 
-def ending_of(module: ModuleType, source: str, tests: Sequence[str]) -> Ending:
+def ending_of(
+    module: ModuleType, source: str, tests: Sequence[str], limit_s: float = TIME_LIMIT_S
+) -> Ending:
     """Run tests in a child in which the module has the code of this text."""
     child = FORKING.Process(target=_run, args=(module, source, tests))
     child.start()
-    child.join(TIME_LIMIT_S)
+    child.join(limit_s)
     if child.exitcode is None:
         child.kill()
         child.join()
@@ -142,7 +157,7 @@ def _take_all(
     module: str,
     put: Callable[[str, object], object],
 ) -> None:
-    """Take functions and constants over, by name, from one namespace into another."""
+    """Take functions, statements and constants over, by name, from one namespace into another."""
     before, after = dict(old), dict(new)
     for name, value in after.items():
         known = before.get(name)
@@ -158,7 +173,9 @@ def _take_all(
         elif isinstance(known, type) and isinstance(value, type):
             if value.__module__ == module:
                 _take_all(vars(known), vars(value), module, lambda *_: None)
-        elif isinstance(value, PLAIN) and not name.startswith("__") and value != known:
+        elif isinstance(value, ClauseElement) or (
+            isinstance(value, PLAIN) and not name.startswith("__") and value != known
+        ):
             put(name, value)
 
 

@@ -25,6 +25,10 @@ from tests.mutants.targets import HELD, TARGETS
         ("x = a and b", {"a", "b"}),
         ("x = a or b or c", {"b or c", "a or c", "a or b"}),
         ("x = not a", {"a"}),
+        ("x = ~a", {"a"}),
+        ("x = a() & b", {"a()", "b"}),
+        ("x = isinstance(a, b | c | d)", set()),
+        ("x = select(a).where(b, c)", {"select(a).where(c)", "select(a).where(b)"}),
         ("x = True", {"False"}),
         ("x = {1, 2}", {"{2}", "{1}"}),
         ("if a: pass", {"not a"}),
@@ -83,6 +87,19 @@ def test_a_mutant_is_caught_by_the_test_that_holds_its_condition(rule, tmp_path)
     assert running.ending_of(module, strict.source, [looser]) is Ending.SURVIVED
     assert running.ending_of(module, running.raising(source), [looser]) is Ending.CAUGHT
     assert module.old(3)
+
+
+def test_a_module_takes_the_statements_of_a_text(tmp_path, monkeypatch):
+    text = "from sqlalchemy import column, select\n\nASKED = select(1).where(column('a') == 1)\n"
+    (tmp_path / "planted_statement.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = import_module("planted_statement")
+    assert "WHERE" in str(module.ASKED)
+    (weaker,) = [each for each in mutants_of(text) if "where()" in each.after]
+    assert weaker.function == "ASKED"
+    running.take(module, weaker.source)
+    assert "WHERE" not in str(module.ASKED)
+    del sys.modules["planted_statement"]
 
 
 def a_test(folder, name, days):

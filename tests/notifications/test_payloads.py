@@ -134,7 +134,9 @@ def test_one_that_left_is_told_with_what_failed():
     (body,) = moved(EntryState.FAILED, Reason.CHECK_FAILED, failures=FAILURES)
     assert body["failures"] == {
         "text": "It failed in 2 test runs.",
-        "checks": [{"name": "unit", "url": "https://ci.example/1", "because": None}],
+        "checks": [
+            {"name": "unit", "url": "https://ci.example/1", "because": None, "foreseen": None}
+        ],
         "tests": [
             {
                 "id": WRONG.id,

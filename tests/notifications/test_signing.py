@@ -126,10 +126,13 @@ def test_an_endpoint_wants_events_by_name_by_group_or_all():
         for group in (
             "pull_request",
             "pull_request_batch",
+            "next_step",
             "test_run",
             "test_case",
             "upload",
             "queue",
+            "target",
+            "conflict",
             "webhook",
         )
     }

@@ -16,8 +16,9 @@ from service.mergequeue.operations import building, naming, queues, turn
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store.cache import QueueCache
-from service.provider.errors import Gone, GoneKind, Unavailable
-from service.provider.values import BuildRequest, BuildResult, Conflicted, PullRequest
+from service.provider.audits import DryTest, DryTestRequest
+from service.provider.errors import Gone, GoneKind, Refused, RefusedCode, Unavailable
+from service.provider.values import BuildRequest, BuildResult, Conflicted, PullRequest, Vehicle
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, CheckOutcome, MergeMethod, QueueRef, RepoRef, Sha
 from tests.harness.values import ValuesProvider, sha_of
@@ -179,6 +180,36 @@ async def test_a_head_ahead_is_merged_as_the_run_that_tests_it_does(runtime, pro
     assert (runs, dates) == (["r1", "r2"], [earlier, behind.created_at])
 
 
+async def test_a_head_ahead_that_its_run_does_not_test_is_merged_as_the_new_run_does(
+    runtime, provider, queue
+):
+    ahead = a_live_run("r1", [1], created_at=runtime.clock.now() - timedelta(minutes=5))
+    behind = a_live_run("r2", [3], base=[2], built=False)
+    entry = an_entry(2, run="r1", head=sha_of("head", 2))
+    request = await asked(runtime, provider, queue, ahead, behind, entries={2: entry})
+    assert [each.date for each in request.steps] == [behind.created_at] * 2
+
+
+class Counting(ValuesProvider):
+    """Counts the test branches of a tip that it is asked to start."""
+
+    started = 0
+
+    async def start_dry_test(self, request: DryTestRequest) -> DryTest:
+        self.started += 1
+        return await super().start_dry_test(request)
+
+
+@pytest.mark.parametrize(("built", "started"), [(True, 0), (False, 1)])
+async def test_the_test_branch_of_a_tip_is_built_once(runtime, queue, built, started):
+    counting = Counting()
+    run = a_live_run("r1", [1], built=built, kind=RunKind.TIP)
+    await live(runtime, queue, replace(run, entries=(), steps=()))
+    runtime = replace(runtime, providers={queue.repo.host: counting})
+    await building.build_of_tip(runtime, queue, replace(an_action(run), steps=()))
+    assert counting.started == started
+
+
 async def test_a_probe_is_a_prefix_of_the_failed_run_but_for_its_last_head(
     runtime, provider, queue
 ):
@@ -308,3 +339,29 @@ def test_a_title_names_the_first_of_many():
     title = naming.draft_title(run, "main")
     assert title.startswith("headgate: test pr-1, pr-2, ")
     assert title.endswith(" and 390 more on main")
+
+
+class Taken(ValuesProvider):
+    """Refuses the name of a branch until the branch that has it is discarded."""
+
+    def __init__(self, code: RefusedCode) -> None:
+        super().__init__()
+        self.code: RefusedCode | None = code
+
+    async def start_dry_test(self, request: DryTestRequest) -> DryTest:
+        if self.code is not None:
+            raise Refused("No.", self.code)
+        return await super().start_dry_test(request)
+
+    async def discard(self, repo: RepoRef, branch: str) -> None:
+        self.code = None
+
+
+async def test_a_branch_that_an_interrupted_try_has_left_is_replaced_and_no_refusal_else():
+    tip = Sha("a" * 40)
+    branch, repo = "headgate/temp/tip", ValuesProvider().ref
+    ask = DryTestRequest(repo, "main", tip, branch, Vehicle.PUSH, "message", "title", "body")
+    taken = Taken(RefusedCode.NAME_TAKEN)
+    assert (await building.started_anew(taken, ask)).branch == branch
+    with pytest.raises(Refused, match="No"):
+        await building.started_anew(Taken(RefusedCode.WORKFLOWS), ask)

@@ -47,6 +47,12 @@ def test_a_postponed_read_is_open_until_it_ended():
     assert not looks.is_open
 
 
+def test_an_event_two_seconds_after_a_read_is_read_at_once():
+    looks = CheckReadScheduler()
+    assert [looks.should_read_now(1, "run", at(seconds)) for seconds in (0, 2, 4)] == [True] * 3
+    assert not looks.is_open
+
+
 def test_an_event_during_a_postponed_read_causes_another_one():
     looks = postponed()
     begun = looks.due(at(2))

@@ -61,7 +61,7 @@ class Flows:
         if meanwhile is not None:
             await meanwhile()
         await runtime.clock.sleep(LASTS_S)
-        await runtime.store.run(outbox.settle, row.id, OutboxState.DONE)
+        await runtime.store.run(outbox.settle, [row.id], OutboxState.DONE)
 
     def watched(self, work: Work[ClaimedEffect]) -> Flow[ClaimedEffect]:
         """The flow of a lane."""

@@ -8,7 +8,7 @@ import pytest
 from service.database.database import Store
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.config import BatchSizing, ConfirmFailures
-from service.mergequeue.engine.explaining.estimates import PRIOR
+from service.mergequeue.engine.explaining.estimates import PRIOR, Track
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.reported import Evidence, Rates
 from service.mergequeue.engine.states import QueueState, RunKind
@@ -79,7 +79,7 @@ async def test_a_submission_is_told_what_is_known_and_never_waits_for_more(runti
     assert await estimates.refresh(runtime)
     known = await p_fail(runtime, queue, 7)
     assert known > 2 * PRIOR
-    await pull_requests.submit(runtime, queue, 8, SubmitOptions(), SYSTEM)
+    await pull_requests.submit(runtime, queue, 8, SubmitOptions(again=True), SYSTEM)
     assert await p_fail(runtime, queue, 8) == pytest.approx(known, abs=0.05)
     assert not await estimates.refresh(runtime) or await p_fail(runtime, queue, 7) == known
 
@@ -110,6 +110,21 @@ async def test_what_a_past_says_is_read_from_its_rows(runtime, clock):
     assert (last.author, last.failed_before, last.age_s) == ("mallory", 1, None)
     assert found.failures == {108: 1, 109: 1, 110: 1, 111: 1, 112: 2}
     assert found.interactions == 0
+
+
+async def test_a_queue_hears_how_many_failures_its_estimates_foresee(runtime, clock):
+    queue = await a_queue_of_the_bad_and_the_good(runtime, clock)
+    assert (await turn.value(runtime, queue.id)).rates.foreseen == 0.0
+    await estimates.refresh(runtime)
+    found = await runtime.store.read(history.judged, queue)
+    track = Track()
+    for signs, failed in found.samples:
+        track.count(signs, failed=failed)
+    chances = [track.p_fail(signs) for signs, _ in found.samples]
+    high = [one for one in chances if one > 0.2]
+    assert 0 < len(high) < len(chances)
+    foreseen = (await turn.value(runtime, queue.id)).rates.foreseen
+    assert foreseen == round(sum(high) / (sum(chances) + 5), 4) > 0.05
 
 
 async def a_queue_of_flaky_tests(runtime: Runtime, clock: SetClock) -> QueueRef:

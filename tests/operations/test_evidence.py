@@ -21,7 +21,7 @@ from service.testhealth.operations.overrides import OverrideRequest
 from service.testhealth.reports.results import Attempt, FileStatus, Outcome
 from service.testhealth.store import uploads
 from service.testhealth.store.uploads import Upload
-from service.vocabulary import SYSTEM, Flag, Override, Sha
+from service.vocabulary import SYSTEM, Flag, Override, QueueRef, Sha
 from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
 from tests.operations.upload_stage import HOST, NOW, Stage, a_case, a_file
@@ -271,6 +271,13 @@ async def test_a_mass_failure_names_no_test(stage):
     assert (check.is_reported, check.is_mass, check.tests) == (True, True, ())
 
 
+async def test_a_mass_failure_names_no_test_however_many_failed(stage, monkeypatch):
+    monkeypatch.setattr(failed_tests, "TESTS_MAX", 2)
+    mass = await failed_now(stage, **{f"test{number}": "F" for number in range(30)})
+    (check,) = (await looked_up(stage, mass)).checks
+    assert (check.is_mass, check.is_reported, check.tests) == (True, True, ())
+
+
 async def test_a_mass_failure_beside_a_failed_test_is_none_of_the_check(stage):
     mass = await failed_now(stage, **{f"test_{n}": "F" for n in range(25)})
     beside = await failed_now(stage, total="F")
@@ -329,8 +336,10 @@ async def test_queues_hear_of_the_first_results_and_that_none_come_any_more(stag
 
 
 async def test_a_question_may_be_asked_again_and_stops_nothing_of_its_run(stage):
+    repository = stage.repository
+    queue = QueueRef(1, repository.org_id, repository.id, repository.ref, "main")
     asked = [
-        turn.item(stage.runtime, 1, AskEvidence("a run", 1, (name,)), stage.clock.present)
+        turn.item(stage.runtime, queue, AskEvidence("a run", 1, (name,)), stage.clock.present)
         for name in ("unit", "lint")
     ]
     assert len({item.key for item in asked}) == 2

@@ -7,7 +7,7 @@ import pytest
 from service.evidence import failed_checks
 from service.mergequeue.engine import config
 from service.mergequeue.engine.model import Run
-from service.mergequeue.engine.reported import Evidence
+from service.mergequeue.engine.reported import Doomed, Evidence
 from service.vocabulary import Check, CheckOutcome, Explanation, RequiredName
 from tests.mergequeue.stage import Stage, a_check
 
@@ -51,6 +51,12 @@ def test_the_newest_failed_reports_of_required_checks_are_explained(
     checks: tuple[Check, ...], failing: dict[str, set[str]]
 ) -> None:
     assert failed_checks.failing_of(a_run(*checks)) == failing
+
+
+def test_the_failed_job_of_a_check_that_cannot_pass_any_more_is_explained() -> None:
+    doomed = (Doomed("unit", "leg", "7", "g1"),)
+    run = replace(a_run(a_check("unit", RUNNING), a_check("e2e", FAILED, 2)), doomed=doomed)
+    assert failed_checks.failing_of(run) == {"unit": {"7"}, "e2e": {"2"}}
 
 
 def test_a_report_that_is_run_again_is_not_explained() -> None:

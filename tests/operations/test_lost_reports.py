@@ -9,9 +9,13 @@ from service.accounts.store import access
 from service.database import outbox
 from service.database.outbox import Lane
 from service.evidence import lost_reports
+from service.mergequeue.engine.outputs import Step
+from service.mergequeue.engine.reported import Evidence
 from service.mergequeue.engine.states import QueueState
-from service.mergequeue.operations import naming, queues
+from service.mergequeue.operations import naming, queues, turn
 from service.mergequeue.operations.queues import QueueRequest
+from service.mergequeue.store import queues as stored_queues
+from service.mergequeue.store.cache import QueueCache
 from service.provider.ci import CiRun, CiTrigger
 from service.provider.errors import Unavailable
 from service.testhealth.operations import collected
@@ -20,10 +24,12 @@ from service.testhealth.settings import TestSettings
 from service.testhealth.store import quarantine
 from service.testhealth.store.cases import Place
 from service.testhealth.store.quarantine import Since
-from service.vocabulary import SYSTEM, CheckOutcome, Sha
+from service.vocabulary import SYSTEM, CheckOutcome, Explanation, Sha
 from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
 from tests.operations.upload_stage import HOST, NOW
+from tests.store.builders import a_check, an_entry
+from tests.store.builders import a_run as an_unfinished_run
 
 
 def a_run(run_id, attempt=1):
@@ -165,3 +171,38 @@ async def test_a_fork_s_branch_that_is_named_like_a_test_branch_is_none(yard):
 async def test_while_no_queue_waits_for_results_nothing_is_asked(yard):
     await lost_reports.look_where_awaited(yard.runtime)
     assert yard.ci.asked == []
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "evidence", "is_asked"),
+    [
+        (None, None, False),
+        (NOW, None, True),
+        (NOW, Evidence(1, {"unit": Explanation.UNEXPLAINED}), False),
+    ],
+)
+async def test_a_failed_run_that_waits_for_its_results_is_asked_for(
+    yard, asked_at, evidence, is_asked
+):
+    wish = QueueRequest({}, QueueState.PAUSED)
+    await queues.create(yard.runtime, yard.repository, "main", wish, SYSTEM)
+    (queue,) = await yard.runtime.store.read(stored_queues.all_queues)
+    before = await turn.value(yard.runtime, queue.id)
+    failed = (a_check("unit", CheckOutcome.FAILED),)
+    run = an_unfinished_run("r1", checks=failed, asked_evidence=asked_at, evidence=evidence)
+    after = replace(before, runs={"r1": run}, entries={3: an_entry(3, seq=1, rank=1)})
+    step = Step(after, (), (), None, None)
+    await yard.runtime.store.run(stored_queues.save, before, step)
+    yard.runtime.store.caches.of(QueueCache).drop(queue.id)
+    await lost_reports.look_where_awaited(yard.runtime)
+    assert bool(yard.ci.asked) is is_asked
+
+
+async def test_a_sweep_that_has_asked_enough_leaves_the_next_repository_to_the_next_sweep(yard):
+    other = await upload_stage.staged(yard.runtime.store, "gadgets")
+    await other.ran({"total": "P"})
+    yard.ci.ended = [a_run(number) for number in range(100, 0, -1)]
+    assert len(await yard.swept()) == 100
+    assert len(yard.ci.asked) == 1
+    await yard.swept()
+    assert len(yard.ci.asked) == 3

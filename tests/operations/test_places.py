@@ -106,7 +106,7 @@ async def test_what_decides_goes_while_notices_builds_and_reports_wait_for_limit
             assert await provider.ended.get() == 1
 
 
-def test_a_landing_has_the_lane_of_landings(runtime, clock):
+def test_a_landing_has_the_lane_of_landings(runtime, queue, clock):
     tip = Tip(Sha("a" * 40), Sha("b" * 40))
     land = Land(1, "run", LandMode.CALL, MergeMethod.SQUASH, tip, (), Proof.EXACT_TREE)
-    assert turn.item(runtime, 1, land, clock.now()).lane is Lane.LANDING
+    assert turn.item(runtime, queue, land, clock.now()).lane is Lane.LANDING

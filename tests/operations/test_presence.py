@@ -1,5 +1,6 @@
 """Two processes over one PostgreSQL database: each keeps what it claimed while it lives."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
@@ -7,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from service.database import outbox
-from service.database.database import Store
+from service.database.database import Store, Tx
 from service.database.outbox import Lane, OutboxItem, OutboxState
 from service.metrics.process_families import ProcessMeter
 from service.notifications import endpoints, notifications
@@ -80,11 +81,19 @@ async def pair(
         yield Pair(first, second, receiver)
 
 
+@pytest.mark.fault(
+    "an instance starts while others work", holds="nothing of theirs is taken", within="-"
+)
 async def test_a_start_leaves_everything_to_the_living(pair: Pair):
     await presence.recover(pair.second)
     assert await pair.taken_by_second() == (0, 0, 0)
 
 
+@pytest.mark.fault(
+    "an instance ends without a word",
+    holds="another one takes over its effects, deliveries and notifications",
+    within="its next heartbeat (5 s)",
+)
 async def test_what_a_process_had_that_ended_without_a_word_is_taken_back(pair: Pair):
     await presence.join(pair.second)
     await pair.first.store.close()
@@ -133,3 +142,27 @@ async def test_a_process_that_only_answers_frees_what_the_dead_had_and_does_none
     assert await Workers(pair.second, is_working=False).drain()
     assert pair.receiver.got == []
     assert await pair.taken_by_second() == (1, 1, 1)
+
+
+@pytest.mark.fault(
+    "a background job crashes",
+    holds="the others go on, and it is named until it succeeds",
+    within="its own period",
+)
+async def test_a_job_that_crashes_is_named_until_it_succeeds(runtime: Runtime):
+    def rename(session: Tx, old: str, new: str) -> None:
+        session.exec_driver_sql(f"ALTER TABLE {old} RENAME TO {new}")
+
+    async def until(names: list[str]) -> None:
+        async with asyncio.timeout(10):
+            while [one.note for one in runtime.troubles.all()] != names:
+                await runtime.store.read(lambda session: session.exec_driver_sql("SELECT 1"))
+
+    workers = Workers(runtime, is_working=False)
+    await runtime.store.run(rename, "instance", "elsewhere")
+    beating = asyncio.create_task(workers.run())
+    await until(["beat"])
+    await runtime.store.run(rename, "elsewhere", "instance")
+    await until([])
+    await workers.stop()
+    await beating

@@ -5,12 +5,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from service.memory import Memory
 from service.process import deliveries, redelivery
 from service.provider.errors import Unavailable
 from service.provider.signals import Delivery, FailedDelivery, Lost
 from service.runtime import Runtime
+from service.troubles import TroubleName
 from tests.harness.values import ValuesProvider
 from tests.operations.conftest import WaitingClock
 
@@ -60,8 +62,14 @@ async def test_only_what_never_came_in_is_asked_for(runtime: Runtime, provider: 
     provider.failed = [failed(number, at) for number in range(4)]
     await deliveries.accept(storing(runtime), arrived(runtime, 1))
     await deliveries.accept(storing(runtime), arrived(runtime, 2, host="other.test"))
-    await redelivery.ask_again(runtime)
+    with capture_logs() as logs:
+        await redelivery.ask_again(runtime)
     assert provider.redelivered == ["try-0", "try-2", "try-3"]
+    assert [(line["event"], line["deliveries"]) for line in logs] == [("redelivered", 3)]
+    provider.failed = []
+    with capture_logs() as logs:
+        await redelivery.ask_again(runtime)
+    assert logs == []
 
 
 async def test_the_first_sweep_looks_three_days_back_and_the_next_to_the_last(
@@ -100,6 +108,11 @@ async def test_a_sweep_asks_for_a_hundred_a_second_apart_and_the_next_for_the_re
     assert provider.redelivered[100:] == [f"try-{number}" for number in range(100, 105)]
 
 
+@pytest.mark.fault(
+    "the provider is away while lost webhooks are asked for",
+    holds="the next sweep asks for the same",
+    within="-",
+)
 async def test_after_trouble_the_next_sweep_looks_as_far_back(
     runtime: Runtime, provider: LoggingProvider, clock: WaitingClock
 ):
@@ -143,3 +156,15 @@ async def test_many_known_ones_are_told_apart(runtime: Runtime, provider: Loggin
         await deliveries.accept(storing(runtime), arrived(runtime, number))
     await redelivery.ask_again(runtime)
     assert provider.redelivered == [f"try-{number}" for number in range(1, 101)]
+
+
+async def test_lost_webhooks_are_named_until_one_arrives(
+    runtime: Runtime, provider: LoggingProvider
+):
+    provider.failed = [failed(1, runtime.clock.now() - HOUR)]
+    await redelivery.ask_again(runtime)
+    assert [one.name for one in runtime.troubles.all()] == [TroubleName.WEBHOOKS_FAIL]
+    await deliveries.accept(storing(runtime), arrived(runtime, 1))
+    assert runtime.troubles.all() == ()
+    await redelivery.ask_again(runtime)
+    assert runtime.troubles.all() == ()

@@ -142,3 +142,26 @@ async def test_a_check_that_never_has_results_is_not_awaited_whatever_others_nee
         stage.clock.present = NOW + timedelta(seconds=50)
         await stage.ran({"total": "F"}, sha=run.sha, run_id=str(number))
     assert await waits_s(stage) == {"unit": 50 + MARGIN_S, "lint": 0}
+
+
+async def test_a_failure_without_results_does_not_show_how_long_they_need(stage):
+    await came(stage, [4, 30, 8])
+    await keep(stage, failed(4, ["unit"]))
+    assert await waits_s(stage) == {"unit": 30 + MARGIN_S}
+
+
+async def test_a_check_whose_pass_was_revoked_does_not_show_how_long_its_results_need(stage):
+    await came(stage, [4, 30, 8])
+    for number in (1, 2, 3):
+        await keep(stage, replace(failed(number, ["unit"]), revoked=("id-lint",)))
+    assert await waits_s(stage) == {"unit": 30 + MARGIN_S}
+
+
+@pytest.mark.parametrize(("judged_s", "waits"), [(WHOLE_S, {"unit": 0}), (WHOLE_S - 1, {})])
+async def test_a_check_is_silent_only_if_its_results_were_awaited_for_the_whole_time(
+    stage, judged_s, waits
+):
+    for number in (1, 2):
+        run = replace(failed(number, ["unit"]), evidence=None)
+        await keep(stage, replace(run, finished_at=NOW + timedelta(seconds=judged_s)))
+    assert await waits_s(stage) == waits

@@ -133,4 +133,5 @@ async def test_a_token_without_end_is_told_to_the_audit_log(runtime, ops, actor)
     await tokens.create_token(runtime, replace(WISH, expires_in_days=None), actor)
     (row,) = await runtime.store.read(audit.newest, ops.org_id, 1)
     assert (row.action, row.actor) == ("token.create", actor)
-    assert row.data == {"name": "x", "role": "read", "expires_at": None}
+    limits = {"open_entries": 0, "ci_minutes": 0}
+    assert row.data == {"name": "x", "role": "read", "expires_at": None, **limits}

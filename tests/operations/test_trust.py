@@ -8,20 +8,22 @@ import pytest
 from sqlalchemy import select
 
 from service.accounts import installations, repositories
-from service.accounts.installations import TroubledHosts
 from service.accounts.store import access
 from service.accounts.store.tables_access import AuditRow
 from service.database.database import Tx
 from service.errors import ServiceError
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import pull_requests, queues, turn
-from service.mergequeue.operations.pull_requests import Requester
+from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
+from service.mergequeue.operations.turn import QueueGone
 from service.mergequeue.store import queues as stored_queues
 from service.process import signals
 from service.provider.errors import Gone, GoneKind
 from service.provider.signals import AccessChanged
 from service.provider.values import Repository
 from service.runtime import Runtime
+from service.tracing import Span, Traces
+from service.troubles import TroubleName
 from service.vocabulary import SYSTEM, QueueRef, RepoRef
 from tests.harness.values import ValuesProvider
 
@@ -67,9 +69,10 @@ async def test_a_host_that_does_not_know_our_app_is_remembered_until_it_does(
 ):
     host = provider.ref.host
     await installations.read_all(replace(runtime, providers={host: Stranger()}))
-    assert set(runtime.memory.of(TroubledHosts).errors) == {host}
+    (trouble,) = runtime.troubles.all()
+    assert (trouble.name, trouble.host) == (TroubleName.CREDENTIALS_REFUSED, host)
     await installations.read_all(runtime)
-    assert runtime.memory.of(TroubledHosts).errors == {}
+    assert runtime.troubles.all() == ()
 
 
 def decisions(session: Tx) -> list[tuple[str, str]]:
@@ -109,3 +112,36 @@ async def test_news_of_one_owner_reads_no_repository_of_another(
         signal = AccessChanged(host, owner, suspended=False)
         await signals.receive(watched, signal, runtime.clock.now())
         assert asked.read == read
+
+
+async def test_rows_that_come_with_a_command_are_kept_only_if_the_queue_takes_it(
+    runtime: Runtime, queue: QueueRef
+):
+    kept: list[str] = []
+    by = Requester(SYSTEM, lambda _: kept.append("row"))
+    step = await pull_requests.request_cancel(runtime, queue, 99, by, "")
+    assert step.refusal is not None
+    assert kept == []
+    await queues.set_state(runtime, queue, QueueState.RUNNING, "go", by)
+    assert kept == ["row"]
+
+
+async def test_a_turn_is_traced_by_its_inputs_where_traces_are_on(
+    runtime: Runtime, queue: QueueRef
+):
+    spans: list[Span] = []
+
+    class Keeper:
+        record = staticmethod(spans.append)
+
+    traced = replace(runtime, traces=Traces(Keeper(), runtime.clock.now, "one"))
+    await pull_requests.submit(traced, queue, 7, SubmitOptions(), SYSTEM)
+    assert "turn" in {span.name for span in spans}
+
+
+async def test_a_queue_that_is_deleted_is_named_to_who_asks_for_it(
+    runtime: Runtime, queue: QueueRef
+):
+    await queues.delete(runtime, queue, SYSTEM)
+    with pytest.raises(QueueGone, match='branch "main"'):
+        await runtime.store.read(turn.newest, runtime, queue.id)

@@ -77,6 +77,7 @@ class Reads:
         assert (found.is_fork, found.merge_commit, found.blockers) == (False, None, ())
 
     async def test_mergeability_is_waited_for(self, stage):
+        await stage.knobs(mergeable_delay_s=2)
         opened = await stage.act("open", files={"a.txt": "a\n"})
         before = stage.clock.monotonic_s()
         found = await stage.provider.pull_request(stage.repo, opened["number"])

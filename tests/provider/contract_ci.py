@@ -17,6 +17,16 @@ REPORTED = """
   } }""".replace("\n", " ")
 
 
+STEPPED = """
+  { name: unit, steps: [
+    { name: Build, seconds: 3, continue-on-error: true,
+      rules: [ { exists: [bad.txt], conclusion: failure } ] },
+    { name: Tests, seconds: 7, rules: [ { exists: [bad.txt], conclusion: failure } ] },
+    { name: Pack, seconds: 20 },
+    { name: Tidy, seconds: 20, if: always() } ] }""".replace("\n", " ")
+WORKFLOW = "on: push\njobs: {unit: {steps: [{run: make}]}}\n"
+
+
 async def content(stage, artifact):
     """What is found in an artifact: its files, or why there are none."""
     async with stage.provider.ci_artifact(stage.repo, artifact) as packed:
@@ -84,6 +94,16 @@ class Ci:
         run = await stage.provider.ci_run(stage.repo, stage.ci_run(pushed["sha"]))
         assert (run.trigger, run.head_branch) == (CiTrigger.HEAD, "main")
         assert (run.is_running, run.outcome) == (True, CheckOutcome.RUNNING)
+
+    async def test_suites_that_a_pull_request_began_are_known(self, stage):
+        pushed = await stage.act("push", branch="main", files={"a.txt": "a\n"}, bypass=True)
+        opened = await stage.act("open", by="dave", files={"a.txt": "a\n"}, fork=True)
+        await stage.settle()
+        for sha, is_of_pull in ((pushed["sha"], False), (opened["head"], True)):
+            checks = await stage.provider.checks(stage.repo, sha, skipped_pass=True)
+            groups = {check.group for check in checks.items}
+            found = await stage.provider.pull_request_suites(stage.repo, sha)
+            assert set(found) == (groups if is_of_pull else set())
 
     async def test_a_run_says_whose_head_it_tests(self, stage):
         opened = await stage.act("open", by="dave", files={"a.txt": "a\n"}, fork=True)
@@ -159,6 +179,50 @@ class Ci:
         assert (unit.outcome, unit.failed_steps) == (CheckOutcome.FAILED, 2)
         assert unit.completed_at - unit.started_at == timedelta(seconds=3)
         assert (lint.outcome, lint.failed_steps) == (CheckOutcome.PASSED, 0)
+
+    async def test_a_run_that_goes_on_shows_the_steps_that_have_failed(self, stage):
+        await stage.plan_ci([STEPPED, "{ name: late, needs: [unit] }"])
+        opened = await stage.act("open", files={"bad.txt": "x\n"})
+        head = stage.issue(opened["number"]).pull.head_sha
+        checks = await stage.provider.checks(stage.repo, head, skipped_pass=True)
+        groups = {one.group for one in checks.items}
+        seen = []
+        for seconds in (5, 10, 60):
+            await stage.clock.sleep(seconds)
+            [progress] = await stage.provider.ci_progress(stage.repo, head, groups)
+            seen.append({job.name: job for job in progress.jobs})
+        assert progress.file == ".sandbox/ci.yml"
+        assert [len(jobs) for jobs in seen] == [1, 1, 2]
+        first, failed, ended = [jobs["unit"] for jobs in seen]
+        assert first.failures == ()
+        assert failed.outcome is CheckOutcome.RUNNING
+        assert [step.name for step in failed.failures] == ["Tests"]
+        assert failed.failures[0].completed_at - failed.started_at == timedelta(seconds=10)
+        assert (ended.outcome, ended.failures) == (CheckOutcome.FAILED, failed.failures)
+        assert seen[2]["late"].outcome is CheckOutcome.SKIPPED
+        assert {one.id for one in checks.items} >= {failed.id}
+
+    async def test_only_the_runs_of_the_named_suites_and_commit_are_read(self, stage):
+        _, head = await stage.ran({"a.txt": "a\n"})
+        assert await stage.provider.ci_progress(stage.repo, head, {"1"}) == ()
+        assert await stage.provider.ci_progress(stage.repo, stage.tip(), {"1"}, is_poll=True) == ()
+
+    async def test_equal_workflow_files_have_equal_digests(self, stage):
+        await stage.push_files({".github/workflows/ci.yml": WORKFLOW})
+        first = stage.tip()
+        plan = await stage.provider.ci_plan(stage.repo, first)
+        assert [(job.file, job.key) for job in plan.jobs] == [(".github/workflows/ci.yml", "unit")]
+        digests = [await stage.provider.ci_files(stage.repo, first)]
+        await stage.push_files({"other.txt": "x\n"})
+        digests.append(await stage.provider.ci_files(stage.repo, stage.tip()))
+        await stage.push_files({".github/workflows/ci.yml": WORKFLOW.replace("make", "new")})
+        digests.append(await stage.provider.ci_files(stage.repo, stage.tip()))
+        assert digests[0] == digests[1]
+        assert digests[0] != digests[2]
+
+    async def test_without_workflow_files_there_is_no_plan(self, stage):
+        assert (await stage.provider.ci_plan(stage.repo, stage.tip())).jobs == ()
+        assert await stage.provider.ci_files(stage.repo, stage.tip())
 
     async def test_a_pull_request_says_how_long_its_slowest_check_run_took(self, stage):
         status = "{ name: preview, kind: status, seconds: 900 }"

@@ -23,6 +23,8 @@ from service.provider.values import (
 )
 from service.vocabulary import PullRequestState
 
+TURNS_MAX = 10_000
+"""Of the event loop, until what is served late has been served."""
 MARKER = "<!-- headgate:status v=1 queue=main -->"
 
 # Every way in which the answer of a write is lost or is none.
@@ -124,6 +126,34 @@ class Faults(BranchFaults):
         assert stage.comments(number)[1] == f"{MARKER}\ntwo"
         assert len(stage.reactions(number)) == 1
         assert stage.own_checks(head) == [("completed", "success")]
+
+    async def test_what_is_served_after_its_connection_was_cut_is_said_once(self, stage):
+        """An absent text may still be under way, so it is looked for before it is sent again."""
+        number, head = await stage.open({"a.txt": "a\n"})
+        for notice in (
+            StatusComment(number, MARKER, "one", first=True),
+            Reply(number, "a-1", "hello", first=True),
+            stage.check(head, CheckReportStatus.QUEUED, first=True),
+        ):
+            await stage.fault("late", method="POST", path="*/comments", s=20)
+            await stage.fault("late", method="POST", path="*/check-runs", s=20)
+            assert await stage.say(notice)
+            stage.clear_faults()
+        await stage.clock.sleep(30)
+        for _ in range(TURNS_MAX):
+            if sum("late" in one["faults"] for one in stage.sandbox.world.calls) == 3:
+                break
+            await asyncio.sleep(0)
+        assert len(stage.comments(number)) == 2
+        assert len(stage.own_checks(head)) == 1
+
+    async def test_a_text_that_cannot_be_read_back_stays_unknown(self, stage):
+        number, _ = await stage.open({"a.txt": "a\n"})
+        await stage.fault("fail_after", method="POST", path="*/comments", status=502)
+        await stage.fault("fail_before", method="GET", path="*/comments", nth=None, status=502)
+        with pytest.raises(OutcomeUnknown):
+            await stage.say(Reply(number, "a-1", "hello", first=True))
+        assert len(stage.comments(number)) == 1
 
     @EACH_LOSS
     async def test_a_lost_merge_is_unknown_and_read_back(self, stage, kind, how):

@@ -29,6 +29,7 @@ from service.provider.values import (
     Vehicle,
 )
 from service.vocabulary import Actor, ActorKind, MergeMethod, RepoRef, Sha
+from tests.harness import faces
 from tests.harness.published import Traffic
 from tests.provider.contract import a_check
 
@@ -509,7 +510,8 @@ async def on_sandbox(
     """
     clock = SharedClock(start)
     traffic = Traffic()
-    async with running(SandboxOptions(clock=clock, observer=traffic)) as sandbox:
+    chosen = SandboxOptions(clock=clock, observer=traffic, face=faces.of_this_test())
+    async with running(chosen) as sandbox:
         files = {"README.md": "hello\n", "app.py": "1\n2\n3\n", ".sandbox/ci.yml": CI}
         repository = {"full_name": FULL_NAME, "files": files, **seeded}
         await sandbox.seed(repositories=[repository], people=["erin"])

@@ -14,7 +14,7 @@ from bot.github.provider import GitHubProvider
 from bot.sandbox import merges
 from bot.sandbox.merges import Clean
 from service.provider.errors import Refused, RefusedCode
-from service.provider.values import Built, Conflicted, Vehicle
+from service.provider.values import Built, Conflicted, Rehearsed, Vehicle
 from service.vocabulary import MergeMethod, Sha
 from tests.provider import contract_lines
 from tests.provider.contract_lines import (
@@ -221,14 +221,14 @@ class TestRehearsals:
         await build(stage, free, method=method)
         before = stage.branches()
         rehearse = stage.provider.rehearse
-        assert await rehearse(stage.request(one, free, method=method)) is None
+        assert await rehearse(stage.request(one, free, method=method)) == Rehearsed(None)
         found = await rehearse(stage.request(one, two, method=method))
-        assert found == Conflicted(two[0], with_base=False, culprit=one[0], paths=("t",))
+        assert found.conflict == Conflicted(two[0], with_base=False, culprit=one[0], paths=("t",))
         found = await rehearse(stage.request(one, free, two, method=method))
-        assert found == Conflicted(two[0], with_base=False, culprit=None, paths=("t",))
+        assert found.conflict == Conflicted(two[0], with_base=False, culprit=None, paths=("t",))
         await stage.push_files({"t": "C\n"})
         found = await rehearse(stage.request(one, two, method=method))
-        assert found == Conflicted(one[0], with_base=True, culprit=None, paths=("t",))
+        assert found.conflict == Conflicted(one[0], with_base=True, culprit=None, paths=("t",))
         assert (stage.branches(), len(stage.pushes())) == (before, 1)
         assert stage.called("POST", "/merges") == 0
 
@@ -238,7 +238,7 @@ class TestRehearsals:
         request = stage.request(*pulls)
         steps = tuple(untested(step) for step in request.steps)
         found = await stage.provider.rehearse(replace(request, steps=steps))
-        assert (found.number, found.culprit) == (pulls[1][0], pulls[0][0])
+        assert (found.conflict.number, found.conflict.culprit) == (pulls[1][0], pulls[0][0])
 
     async def test_it_does_not_make_a_mirror(self, tmp_path):
         async with on_sandbox(mirrors=mirrors_in(tmp_path, BuildMethod.GIT)) as stage:

@@ -10,6 +10,8 @@ from tests.provider import (
     contract_labels,
     contract_landing,
     contract_lines,
+    contract_own_work,
+    contract_reverts,
     contract_tickets,
     contract_trees,
 )
@@ -69,8 +71,16 @@ class TestScratchLines(contract_lines.ScratchLines):
     pass
 
 
+class TestOwnWork(contract_own_work.OwnWork):
+    pass
+
+
 class TestLanding(contract_landing.Landing):
     pass
+
+
+class TestReverts(contract_reverts.Reverts):
+    """Reverts over the sandbox."""
 
 
 class TestFiles(contract_trees.Files):

@@ -1,5 +1,7 @@
 """Row Checks: suites, check runs, statuses, and which of them count."""
 
+from datetime import timedelta
+
 import pytest
 
 from tests.sandbox.client import REPO
@@ -69,6 +71,21 @@ async def test_a_rerun_is_a_new_run_in_the_same_suite_and_replaces_the_old(sandb
     runs = repository.check_runs(pull["head"])
     assert [run.suite.id for run in runs] == [first.suite.id] * 2
     assert runs[1].id > first.id
+
+
+async def test_a_run_of_more_than_thirty_days_ago_is_not_repeated(sandbox, app):
+    await sandbox.act("permissions", "alice", REPO, permissions={"actions": "write"})
+    await sandbox.act("open", "bob", REPO, files={"bad.txt": "x"})
+    await sandbox.settle()
+    (run,) = sandbox.repository(REPO).workflow_runs
+    run.created_at -= timedelta(days=31)
+    bearer = f"Bearer {sandbox.credentials.person_token('bob')}"
+    jobs = [f"jobs/{job.id}/rerun" for job in run.jobs[1]]
+    for tail in (f"runs/{run.id}/rerun-failed-jobs", *jobs):
+        path = f"/repos/{REPO}/actions/{tail}"
+        answer = await app.call("POST", path, {}, Authorization=bearer)
+        assert answer.status == 403
+        assert "created over a month ago" in str(answer.body)
 
 
 async def test_the_filter_latest_leaves_out_what_was_replaced(sandbox, app, person):

@@ -9,6 +9,7 @@ import pytest
 from bot.sandbox import ci, ci_file
 from bot.sandbox.app import SandboxOptions, running
 from bot.sandbox.refusal import Refusal
+from bot.sandbox.world import WorkflowRun
 from tests.sandbox.client import REPO
 
 
@@ -327,3 +328,117 @@ async def test_a_skip_marker_leaves_a_required_check_expected(sandbox, app):
     answer = await app.call("PUT", f"/repos/{REPO}/pulls/{made['number']}/merge", {})
     assert answer.status == 405
     assert 'Required status check "unit" is expected.' in answer.body["message"]
+
+
+NEEDS = """\
+triggers: {push: [main]}
+checks:
+  - {name: test (1), seconds: 5, rules: [{exists: [bad.txt], conclusion: failure}]}
+  - {name: test (2), seconds: 20}
+  - {name: odd, seconds: 5, continue-on-error: true, rules: [{conclusion: failure}]}
+  - {name: pack, seconds: 3, needs: [test]}
+  - {name: gate, seconds: 3, needs: [test, odd], if: always(),
+     rules: [{needs_failed: true, conclusion: failure}]}
+"""
+
+
+async def ends_of_needs(sandbox, **files):
+    """Conclusions by name after a push with these files, and the run."""
+    await set_ci(sandbox, NEEDS)
+    pushed = {name.replace("_", "."): text for name, text in files.items()} or {"x": "x"}
+    await sandbox.act("push", "alice", REPO, branch="main", files=pushed)
+    await sandbox.settle()
+    run = sandbox.repository(REPO).workflow_runs[-1]
+    return {job.name: job.conclusion for job in ci.latest_jobs(run)}, run
+
+
+async def test_a_job_that_needs_others_begins_when_they_have_ended(sandbox):
+    ends, run = await ends_of_needs(sandbox)
+    jobs = {job.name: job for job in ci.latest_jobs(run)}
+    assert ends["odd"] == "failure"
+    assert run.conclusion == ends["gate"] == ends["pack"] == "success"
+    assert jobs["pack"].started_at == jobs["test (2)"].completed_at
+
+
+async def test_a_job_whose_needs_failed_is_skipped_unless_it_always_runs(sandbox):
+    ends, run = await ends_of_needs(sandbox, bad_txt="x")
+    assert ends["test (1)"] == ends["gate"] == run.conclusion == "failure"
+    assert ends["pack"] == "skipped"
+    jobs = {job.name: job for job in ci.latest_jobs(run)}
+    assert jobs["gate"].started_at == jobs["test (2)"].completed_at
+
+
+async def test_running_the_failed_jobs_again_runs_what_needs_them(sandbox):
+    _, run = await ends_of_needs(sandbox, bad_txt="x")
+    ci.rerun(sandbox.repository(REPO), run, failed_only=True)
+    await sandbox.settle()
+    assert [job.name for job in run.jobs[2]] == ["test (1)", "odd", "pack", "gate"]
+
+
+async def test_a_cancelled_run_begins_nothing_that_waits(sandbox):
+    await set_ci(sandbox, NEEDS)
+    await sandbox.act("push", "alice", REPO, branch="main", files={"x": "x"})
+    run = sandbox.repository(REPO).workflow_runs[-1]
+    ci.cancel(sandbox.repository(REPO), run)
+    await sandbox.settle()
+    assert {job.name for job in ci.latest_jobs(run)} == {"test (1)", "test (2)", "odd"}
+    assert run.conclusion == "cancelled"
+
+
+AGAIN = """\
+triggers: {push: ["**"]}
+checks:
+  - {name: build, seconds: 5}
+  - {name: lint, seconds: 1}
+  - name: unit
+    needs: [build]
+    rules: [{attempt: 1, conclusion: failure}]
+  - {name: pack, needs: [unit]}
+  - {name: all, needs: [lint, unit, pack], if: always(),
+     rules: [{needs_failed: true, conclusion: failure}]}
+"""
+
+
+async def needing(sandbox) -> WorkflowRun:
+    """A run of these jobs in which one failed."""
+    await set_ci(sandbox, AGAIN)
+    await sandbox.act("push", "bob", REPO, branch="w", files={"x": "x"})
+    await sandbox.settle()
+    run = sandbox.repository(REPO).workflow_runs[-1]
+    assert run.conclusion == "failure"
+    return run
+
+
+def ended(run: WorkflowRun, attempt: int) -> dict[str, str | None]:
+    """The conclusions of the jobs of an attempt, in the order in which they started."""
+    return {job.name: job.conclusion for job in run.jobs[attempt]}
+
+
+async def test_a_job_starts_after_those_that_it_needs_and_is_skipped_if_one_fails(sandbox):
+    run = await needing(sandbox)
+    first = {"build": "success", "lint": "success", "unit": "failure"}
+    assert ended(run, 1) == {**first, "pack": "skipped", "all": "failure"}
+
+
+async def test_failed_jobs_run_again_with_those_that_need_them_and_the_others_are_kept(sandbox):
+    run = await needing(sandbox)
+    ids = {job.name: job.id for job in run.jobs[1]}
+    ci.rerun(sandbox.repository(REPO), run, failed_only=True)
+    await sandbox.settle()
+    assert ended(run, 2) == {"unit": "success", "pack": "success", "all": "success"}
+    assert (run.attempt, run.conclusion) == (2, "success")
+    latest = {job.name: job.id for job in ci.latest_jobs(run)}
+    assert {name for name, id_ in latest.items() if id_ == ids[name]} == {"build", "lint"}
+
+
+async def test_one_job_runs_again_with_those_that_need_it(sandbox):
+    run = await needing(sandbox)
+    (pack,) = [job for job in run.jobs[1] if job.name == "pack"]
+    ci.rerun_jobs(sandbox.repository(REPO), run, [pack])
+    await sandbox.settle()
+    assert ended(run, 2) == {"pack": "skipped", "all": "failure"}
+
+
+async def test_a_job_must_follow_those_that_it_needs(sandbox):
+    text = "triggers: {push: ['**']}\nchecks: [{name: a, needs: [b]}, {name: b}]\n"
+    assert "list the checks that it needs before it" in (ci_file.parse(text.encode()).error or "")

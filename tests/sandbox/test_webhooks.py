@@ -182,6 +182,17 @@ async def test_deliveries_are_paged_by_cursor(sandbox, receiver, jwt_client):
     assert ids == sorted(ids, reverse=True)
 
 
+async def test_a_delivery_is_shown_whole(sandbox, receiver, jwt_client):
+    await sandbox.act("archive", "alice", REPO)
+    await sandbox.settle()
+    (listed,) = await jwt_client.get("/app/hook/deliveries")
+    whole = await jwt_client.get(f"/app/hook/deliveries/{listed['id']}")
+    headers, body = receiver.received[0]
+    assert whole["request"]["payload"] == json.loads(body)
+    assert whole["request"]["headers"]["X-GitHub-Delivery"] == headers["X-GitHub-Delivery"]
+    assert (await jwt_client.call("GET", "/app/hook/deliveries/1")).status == 404
+
+
 async def test_the_log_is_kept_three_days(sandbox, receiver, jwt_client):
     await sandbox.act("archive", "alice", REPO)
     await sandbox.settle()

@@ -36,7 +36,7 @@ from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import SPARE, EntryState, QueueState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
 from service.vocabulary import Check, CheckOutcome, RequiredName, Sha
-from tests.harness import stacked, whole_units
+from tests.harness import foreseen, stacked, whole_units
 from tests.mergequeue import trees
 from tests.mergequeue.stage import START
 from tests.mergequeue.trees import Change, Tree
@@ -262,16 +262,19 @@ class Checker:
     def _reports_of(self, run: Run) -> tuple[Check, ...]:
         return self.reported.get(run.sha or Sha(""), ())
 
+    def _submitted(self, event: outputs.EntrySubmitted, one: Input) -> None:
+        if any(e.pr == event.pr and e.state not in ENDS for e in self.entries.values()):
+            raise Violation("I13", f"pull request {event.pr} is queued twice")
+        alone = isinstance(one, Submit) and bool(one.no_batch)
+        self.claims[event.pr] = one.targets if isinstance(one, Submit) else None
+        self.pinned[event.pr] = event.head
+        entry = Submission(event.pr, event.head, event.priority, alone)
+        self.entries[event.entry] = entry
+
     def _event(self, event: outputs.Event, one: Input, step: Step) -> None:
         match event:
             case outputs.EntrySubmitted():
-                if any(e.pr == event.pr and e.state not in ENDS for e in self.entries.values()):
-                    raise Violation("I13", f"pull request {event.pr} is queued twice")
-                alone = isinstance(one, Submit) and bool(one.no_batch)
-                self.claims[event.pr] = one.targets if isinstance(one, Submit) else None
-                self.pinned[event.pr] = event.head
-                entry = Submission(event.pr, event.head, event.priority, alone)
-                self.entries[event.entry] = entry
+                self._submitted(event, one)
             case outputs.EntryUpdated():
                 entry = self.entries[event.entry]
                 entry.priority, entry.no_batch = event.priority, event.no_batch
@@ -284,6 +287,7 @@ class Checker:
                 entry.placed_at = entry.placed_at or self.time
             case outputs.EntryMoved():
                 self._moved(event, one, step)
+                self._kept_its_place(event, step)
             case outputs.RunStarted():
                 self._started(event, step)
             case outputs.RunFinished(status=RunStatus.SUCCEEDED):
@@ -318,6 +322,10 @@ class Checker:
             self._was_not_cleared(event, one, step)
         if event.state is EntryState.PENDING and event.origin in _COUNTED_ON:
             self._restarted(event, one, step)
+
+    def _kept_its_place(self, event: outputs.EntryMoved, step: Step) -> None:
+        if foreseen.costs_a_place(event, step):
+            raise Violation("I19", f"{event.pr} lost its place by what was taken back")
 
     def _tested(self, entry: Submission, run: Run | None) -> None:
         if run is not None and run.kind is RunKind.SCREEN:
@@ -391,6 +399,8 @@ class Checker:
             raise Violation("I18", f"{event.pr} is blamed without a run")
         if run.kind in SPARE:
             raise Violation("S8", f"{event.pr} is blamed by a run that counts for nothing")
+        if foreseen.blames_alone(event, run, step):
+            raise Violation("I18", f"{event.pr} is blamed by what was only foreseen of one run")
         # A change that the target contains already is in the branch without a commit of its own.
         added = [made for made in run.steps if not made.contained]
         if not added or added[-1].pr != event.pr:
@@ -457,7 +467,24 @@ class Checker:
 
     # --- starts
 
+    def _repeated(self, event: outputs.RunStarted, step: Step) -> None:
+        """A run that repeats another one has its test branch, of exactly its tree."""
+        runs = {**step.queue.runs, **{run.id: run for run in step.finished_runs}}
+        run = runs[event.run]
+        if run.repeats is None:
+            return
+        failed = runs[run.repeats]
+        is_same = (run.members, run.base_tip, run.sha) == (
+            failed.members,
+            failed.base_tip,
+            failed.sha,
+        )
+        if not is_same or failed.status is not RunStatus.FAILED or failed.repeats is not None:
+            raise Violation("S11", f"run {run.number} repeats the checks of another tree")
+        self.builds.add(event.run)
+
     def _started(self, event: outputs.RunStarted, step: Step) -> None:
+        self._repeated(event, step)
         if event.kind in (RunKind.DIRECT, RunKind.TIP):
             return
         queue = step.queue

@@ -34,10 +34,12 @@ class Weights:
     skips_redundant: float
     skips_checks: float = 0.0
     revokes: float = 0.0
+    dooms: float = 0.0
     stacks: float = 0.0
     is_slow: float = 0.0
     impacts_all: float = 0.08
     sends_results: float = 0.3
+    reruns: float = 0.5
     slots: int = 4
 
 

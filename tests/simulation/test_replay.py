@@ -48,6 +48,11 @@ def test_good_ones_land_in_order_after_their_tests():
     )
 
 
+def test_what_was_let_in_is_not_refused_for_a_budget():
+    limited = replace(TWO, open_entries_per_submitter=1)
+    assert played(arrives(1), arrives(2), config=limited).merged == (1, 2)
+
+
 def test_the_worked_example_of_the_package():
     found = played(arrives(1, fate=BREAKS), arrives(2))
     assert (found.merged, found.ci_runs, found.restarts, found.failed) == ((2,), 4, 1, 1)

@@ -58,6 +58,16 @@ def test_no_history_with_witnesses_breaks_a_property(share: int) -> None:
         World(seed, WITNESSED).play()
 
 
+FORESEEN = replace(settings.DRAWN, dooms=1.0)
+"""Failures are foreseen: rightly, wrongly, and taken back."""
+
+
+@pytest.mark.parametrize("share", range(4))
+def test_no_history_in_which_failures_are_foreseen_breaks_a_property(share: int) -> None:
+    for seed in range(share + 300, 360, 4):
+        World(seed, FORESEEN).play()
+
+
 ONCE_BROKEN = {
     85: "one that waits to be tried alone is passed over unseen",
     205: "half of a batch lands and its follower restarts",

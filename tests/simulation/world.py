@@ -12,7 +12,7 @@ from service.mergequeue.engine import engine, inputs, invariants, targets
 from service.mergequeue.engine.config import Mode, Toggle
 from service.mergequeue.engine.inputs import Input, Report
 from service.mergequeue.engine.outputs import BuildTestBranch, Land, Step
-from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.reported import Doomed, Facts, Rates
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
 from service.vocabulary import (
@@ -59,6 +59,9 @@ class World(Shell):
         self.revokes = random.Random(f"revokes {seed}")
         is_revoking = self.has_flakes and self.revokes.random() < weights.revokes
         self.revoke_rate = 0.08 if is_revoking else 0.0
+        self.dooms = random.Random(f"dooms {seed}")
+        self.doom_rate = 0.3 if self.dooms.random() < weights.dooms else 0.0
+        self.wronged: set[str] = set()
         self.stacking = random.Random(f"stacks {seed}")
         self.stack_rate = 0.4 if self.stacking.random() < weights.stacks else 0.0
         self.bunches = random.Random(f"bunches {seed}")
@@ -83,11 +86,15 @@ class World(Shell):
         self.steps = 0
         self.checker = Checker(self.truth, self.has_flakes, moves=self.moves)
         config = settings.a_config(chance, weights)
-        self.queue = a_queue(replace(config, full_suite=self.naming.random() < 0.5))
+        queue = a_queue(replace(config, full_suite=self.naming.random() < 0.5))
+        rates = Rates() if self.naming.random() < 0.5 else queue.rates
+        self.queue = replace(queue, rates=rates)
         self.wake_at: datetime | None = None
         self.tell(inputs.RequiredChanged(self.required()))
         if chance.random() < weights.sends_results:
             self.tell(inputs.RepositoryChanged(available=True, sends_results=True))
+        if chance.random() < weights.reruns:
+            self.tell(inputs.RepositoryChanged(reruns=True))
 
     def play(self) -> None:
         """Trouble, then rest. Raises Violation or InvariantBroken."""
@@ -96,6 +103,8 @@ class World(Shell):
             self._one_of(self.happenings)()
             if self.revoke_rate and self.revokes.random() < self.revoke_rate:
                 self._revokes_a_pass()
+            if self.doom_rate and self.dooms.random() < self.doom_rate:
+                self._foresees()
             if self.wake_at is not None and self.wake_at <= self.now:
                 self.tell(inputs.TimePassed())
         self.rest()
@@ -185,6 +194,36 @@ class World(Shell):
         if passed:
             run, check = self.revokes.choice(passed)
             self.tell(inputs.PassRevoked(run, (check,)))
+
+    def _foresees(self) -> None:
+        """Checks are said to be unable to pass: truly, wrongly, of an old attempt, or not any more.
+
+        Where CI never errs, wrongly only once of each pull request: two failed runs would blame it.
+        """
+        live = [run for run in self.queue.runs.values() if run.sha in self.ci.commits]
+        if not live:
+            return
+        run = self.dooms.choice(live)
+        tree = self.ci.commits[run.sha or Sha("")].tree
+        ended = {
+            check.name
+            for check in self.ci.reports(run.sha or Sha(""))
+            if check.outcome in (CheckOutcome.PASSED, CheckOutcome.FAILED, CheckOutcome.SKIPPED)
+        }
+        fails = [name for name in self.names if self.truth.fails(tree, name)]
+        is_wrong = self.dooms.random() < 0.3
+        said = [name for name in self.names if (name in fails) != is_wrong and name not in ended]
+        entries = run.entry_ids
+        if is_wrong and not self.has_flakes and (said and self.wronged & entries):
+            said = []
+        if is_wrong and said:
+            self.wronged |= entries
+        if self.dooms.random() < 0.2:
+            said = []
+        attempt = run.attempt - (self.dooms.random() < 0.1)
+        number = str(self.dooms.randrange(10**6, 10**7))
+        dooms = tuple(Doomed(name, f"leg of {name}", number, "legs") for name in said)
+        self.tell(inputs.FailureForeseen(run.id, attempt, dooms))
 
     def _sleeps(self) -> None:
         """Nothing happens for hours; the queue is woken at every clock."""

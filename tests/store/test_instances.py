@@ -79,6 +79,18 @@ async def test_a_landing_whose_instance_stopped_answering_names_its_takeover(
     assert takeover == known.heartbeat + GONE_AFTER
 
 
+async def test_an_instance_that_stopped_answering_names_no_takeover_where_it_lands_nothing(
+    pair: tuple[Store, Store],
+):
+    first, second = pair
+    await arrive(first, "first")
+    built = await first.run(send_one, "first", build("r1"))
+    landed = await first.run(send_one, "first", land("r2"), "release")
+    await second.run(stand_still, 20)
+    assert await second.read(instances.silent_landing, built, NOW) is None
+    assert await second.read(instances.silent_landing, landed, NOW) is not None
+
+
 async def test_the_next_process_takes_what_the_last_one_was_sending(database_url: str):
     first = await opened_at(database_url)
     await arrive(first, "first")
@@ -115,6 +127,7 @@ async def test_who_ends_without_a_word_is_gone_at_once(pair: tuple[Store, Store]
     assert (left.gone, left.effects) == (("first",), 1)
 
 
+@pytest.mark.fault("an instance hangs", holds="another one takes over what it had", within="40 s")
 async def test_who_stands_still_is_gone_after_forty_seconds(pair: tuple[Store, Store]):
     first, second = pair
     await arrive(first, "first")
@@ -128,6 +141,11 @@ async def test_who_stands_still_is_gone_after_forty_seconds(pair: tuple[Store, S
     assert await living(second, "second") == ["second", "first"]
 
 
+@pytest.mark.fault(
+    "PostgreSQL ends the sessions that hold the locks of instances",
+    holds="each instance that lives shows it again",
+    within="its next heartbeat",
+)
 async def test_a_sign_that_was_lost_is_shown_again(pair: tuple[Store, Store]):
     first, second = pair
     await arrive(first, "first")
@@ -150,12 +168,14 @@ async def test_who_leaves_gives_back_its_own_alone(pair: tuple[Store, Store]):
     assert await living(second, "second") == []
 
 
-def send_one(session: Connection, by: str, item: OutboxItem | None = None) -> int:
+def send_one(
+    session: Connection, by: str, item: OutboxItem | None = None, branch: str = "main"
+) -> int:
     """An effect on its way; return the id of its queue."""
-    queue = a_stored_queue(session)
+    queue = a_stored_queue(session, branch)
     outbox.append(session, 1, queue.id, 1, [item or build("r1")])
     (row,) = outbox.claim(session, NOW, 1)
-    assert outbox.mark_sent(session, by, row.id, NOW)
+    assert outbox.mark_sent(session, by, [row.id], NOW)
     return queue.id
 
 

@@ -1,6 +1,7 @@
 """One question for all who wait, each answered by one that began after it asked."""
 
 import asyncio
+import gc
 from collections.abc import Set
 
 import pytest
@@ -60,3 +61,17 @@ async def test_who_stops_waiting_leaves_the_others_their_answer():
     impatient.cancel()
     asked.gate.set()
     assert await patient == 2
+
+
+async def test_a_question_that_fails_after_all_stopped_waiting_is_no_error_of_the_program():
+    asked, unheard = Asked(), []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: unheard.append(told))
+    impatient = await started(Joined(asked.ask), "trouble")
+    impatient.cancel()
+    asked.gate.set()
+    await asyncio.wait([impatient])
+    for _ in range(5):
+        await asyncio.sleep(0)
+    gc.collect()
+    assert len(asked.about) == 1
+    assert unheard == []

@@ -17,7 +17,7 @@ from service.database import database, migrate, sqlite_file, tables_deliveries
 from service.database.database import StoreOptions, open_store
 from service.database.tables_base import METADATA
 from service.errors import StartRefused
-from service.mergequeue.store import queues
+from service.mergequeue.store import breaks, queues
 from service.notifications.store import tables_notifications
 from service.testhealth.store import tables_evidence, tables_tests
 from tests.harness import newer_schema
@@ -32,6 +32,7 @@ KNOWN = (
     tables_access,
     tables_deliveries,
     tables_notifications,
+    breaks,
     queues,
     tables_repeats,
     tables_evidence,

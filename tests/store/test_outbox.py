@@ -4,8 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select, update
 
+from service.accounts.store import access
 from service.database import outbox
 from service.database.outbox import ClaimedEffect, Lane, OutboxItem, OutboxState
 from service.errors import InvariantBroken
@@ -22,9 +23,11 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
+from service.mergequeue.operations.breaks import FollowGreen, MindBreak
 from service.mergequeue.operations.chains import ChangeBase
 from service.mergequeue.operations.file_checks import CheckRepositoryFile
 from service.mergequeue.operations.head_branches import DeleteHeadBranch
+from service.mergequeue.operations.restored import MendStatus
 from service.process import effects
 from service.provider.labels import LabelRemoval
 from service.provider.values import (
@@ -36,7 +39,7 @@ from service.testhealth.detector.ticketing import KeepTicket
 from service.testhealth.reports.collecting import CollectReports
 from service.vocabulary import MergeMethod, Sha
 from tests.store.builders import a_sha
-from tests.store.conftest import ME, NOW, a_stored_queue
+from tests.store.conftest import ME, NOW, a_repository, a_stored_queue
 
 # Imported so that every kind of effect is known.
 assert all((effects,))
@@ -80,7 +83,7 @@ def due(session: Connection, seconds: int = 0, limit: int = 50) -> list[str]:
 def take(session: Connection, key: str) -> ClaimedEffect:
     """Mark the due effect of this key sent; its row."""
     (row,) = (row for row in outbox.claim(session, NOW, 50) if row.key == key)
-    assert outbox.mark_sent(session, ME, row.id, NOW)
+    assert outbox.mark_sent(session, ME, [row.id], NOW)
     return row
 
 
@@ -108,7 +111,10 @@ EFFECTS: tuple[object, ...] = (
     CheckRepositoryFile(3, a_sha(3), "main"),
     KeepTicket(7),
     DeleteHeadBranch(3, a_sha(3)),
+    MindBreak("b"),
+    FollowGreen(1),
     ChangeBase(3),
+    MendStatus(3, "77"),
 )
 
 
@@ -148,7 +154,7 @@ def test_a_refresh_is_stored_while_the_notice_before_it_is_sent(session: Connect
     put(session, queue_id, tell(1, "state"))
     sent = take(session, "state")
     put(session, queue_id, replace(tell(1, "refresh"), yields=True))
-    outbox.settle(session, sent.id, OutboxState.DONE)
+    outbox.settle(session, [sent.id], OutboxState.DONE)
     assert due(session) == ["refresh"]
 
 
@@ -174,7 +180,7 @@ def test_what_is_to_be_collected_is_claimed_apart(session: Connection, queue_id:
 
 def test_what_was_to_be_collected_before_is_not_again(session: Connection, queue_id: int):
     put(session, None, collect("7"))
-    outbox.settle(session, outbox.claim(session, NOW, 1, (Lane.COLLECT,))[0].id, OutboxState.DONE)
+    outbox.settle(session, [outbox.claim(session, NOW, 1, (Lane.COLLECT,))[0].id], OutboxState.DONE)
     put(session, None, collect("7"))
     assert outbox.claim(session, NOW, 1, (Lane.COLLECT,)) == ()
 
@@ -184,7 +190,7 @@ def test_effects_of_a_run_go_one_after_another(session: Connection, queue_id: in
     assert due(session) == ["r1/build", "r2/build"]
     first = take(session, "r1/build")
     assert due(session) == ["r2/build"]
-    outbox.settle(session, first.id, OutboxState.DONE)
+    outbox.settle(session, [first.id], OutboxState.DONE)
     assert due(session) == ["r1/retire", "r2/build"]
 
 
@@ -206,7 +212,7 @@ def test_a_queue_lands_one_at_a_time_and_not_behind_builds(session: Connection, 
     outbox.mark_unknown(session, first, NOW + SECOND, "timeout")
     assert due(session) == ["r5/land/1"]
     assert due(session, seconds=1) == ["r1/land/1", "r5/land/1"]
-    outbox.settle(session, first.id, OutboxState.FAILED, "refused")
+    outbox.settle(session, [first.id], OutboxState.FAILED, "refused")
     assert due(session) == ["r2/land/1", "r5/land/1"]
 
 
@@ -225,7 +231,7 @@ def test_a_notice_on_its_way_is_not_overtaken(session: Connection, queue_id: int
     first = take(session, "a")
     put(session, queue_id, tell(3, "b"))
     assert due(session) == []
-    outbox.settle(session, first.id, OutboxState.DONE)
+    outbox.settle(session, [first.id], OutboxState.DONE)
     assert due(session) == ["b"]
 
 
@@ -250,7 +256,7 @@ def test_a_control_key_is_used_once(session: Connection, queue_id: int):
 def test_a_notice_asked_for_twice_stays_as_it_is(session: Connection, queue_id: int):
     reply = OutboxItem(Lane.NOTICE, "reply/9", "reply", EFFECTS[6], NOW)
     put(session, queue_id, reply)
-    outbox.settle(session, take(session, "reply/9").id, OutboxState.DONE)
+    outbox.settle(session, [take(session, "reply/9").id], OutboxState.DONE)
     put(session, queue_id, reply, tell(3, "a"))
     assert due(session) == ["a"]
 
@@ -258,8 +264,8 @@ def test_a_notice_asked_for_twice_stays_as_it_is(session: Connection, queue_id: 
 def test_only_who_marks_it_first_has_it(session: Connection, queue_id: int):
     put(session, queue_id, build("r1"))
     (row,) = outbox.claim(session, NOW, 1)
-    assert outbox.mark_sent(session, ME, row.id, NOW)
-    assert not outbox.mark_sent(session, ME, row.id, NOW)
+    assert outbox.mark_sent(session, ME, [row.id], NOW)
+    assert not outbox.mark_sent(session, ME, [row.id], NOW)
 
 
 def test_what_somebody_sent_who_is_gone_is_unknown(session: Connection, queue_id: int):
@@ -270,20 +276,25 @@ def test_what_somebody_sent_who_is_gone_is_unknown(session: Connection, queue_id
     first, second = outbox.claim(session, NOW, 5)
     assert (first.state, first.attempts) == (OutboxState.UNKNOWN, 1)
     assert (second.state, second.attempts) == (OutboxState.READY, 0)
-    assert outbox.mark_sent(session, ME, first.id, NOW)
+    assert outbox.mark_sent(session, ME, [first.id], NOW)
 
 
 def test_what_has_ended_stays_ended(session: Connection, queue_id: int):
     put(session, queue_id, build("r1"))
     row = take(session, "r1/build")
-    outbox.settle(session, row.id, OutboxState.DONE)
+    outbox.settle(session, [row.id], OutboxState.DONE)
     outbox.retry(session, row, NOW, "late")
     outbox.mark_unknown(session, row, NOW, "late")
-    assert not outbox.mark_sent(session, ME, row.id, NOW)
+    assert not outbox.mark_sent(session, ME, [row.id], NOW)
     assert due(session) == []
     assert outbox.next_due(session) is None
 
 
+@pytest.mark.fault(
+    "the answer to a settlement is lost, and it is repeated",
+    holds="what a later claim sent stays sent",
+    within="-",
+)
 def test_a_settlement_that_is_repeated_leaves_what_a_later_claim_sent(
     session: Connection, queue_id: int
 ):
@@ -305,7 +316,7 @@ def test_only_what_a_process_sent_and_no_task_of_it_owns_becomes_unknown(
     put(session, None, collect("7"))
     owned, lost = take(session, "r1/build"), take(session, "r2/build")
     (collected,) = outbox.claim(session, NOW, 1, (Lane.COLLECT,))
-    outbox.mark_sent(session, ME, collected.id, NOW)
+    outbox.mark_sent(session, ME, [collected.id], NOW)
     assert outbox.reopen_unowned(session, "another", outbox.ACTING, [], NOW) == 0
     assert outbox.reopen_unowned(session, ME, outbox.ACTING, [owned.id, lost.id], NOW) == 0
     assert outbox.reopen_unowned(session, ME, outbox.ACTING, [owned.id], NOW) == 1
@@ -317,8 +328,110 @@ def test_the_next_due_effect_is_one_that_may_go(session: Connection, queue_id: i
     later = replace(build("r1"), next_at=NOW + 9 * SECOND)
     put(session, queue_id, later, retire("r1"), replace(tell(3, "a"), next_at=NOW + SECOND))
     assert outbox.next_due(session) == NOW + SECOND
-    outbox.settle(session, outbox.claim(session, NOW + SECOND, 1)[0].id, OutboxState.DONE)
+    outbox.settle(session, [outbox.claim(session, NOW + SECOND, 1)[0].id], OutboxState.DONE)
     assert outbox.next_due(session) == NOW + 9 * SECOND
     (row,) = outbox.claim(session, NOW + 9 * SECOND, 5)
-    outbox.mark_sent(session, ME, row.id, NOW)
+    outbox.mark_sent(session, ME, [row.id], NOW)
     assert outbox.next_due(session) is None
+
+
+def state_of(session: Connection, key: str) -> str:
+    table = outbox.outbox
+    found = select(table.c.state).where(table.c.idem_key == key)
+    state: str = session.execute(found).scalar_one()
+    return state
+
+
+def test_what_has_ended_keeps_its_end(session: Connection, queue_id: int):
+    put(session, queue_id, build("r1"))
+    row = take(session, "r1/build")
+    outbox.settle(session, [row.id], OutboxState.DONE)
+    outbox.settle(session, [row.id], OutboxState.FAILED, "late")
+    assert state_of(session, "r1/build") == OutboxState.DONE
+
+
+@pytest.mark.fault(
+    "a settlement arrives late", holds="an unknown effect is read back first", within="-"
+)
+def test_what_may_have_happened_is_not_made_ready_by_a_late_settlement(
+    session: Connection, queue_id: int
+):
+    put(session, queue_id, build("r1"))
+    row = take(session, "r1/build")
+    outbox.mark_unknown(session, row, NOW, "timeout")
+    outbox.retry(session, row, NOW, "late")
+    assert state_of(session, "r1/build") == OutboxState.UNKNOWN
+
+
+def test_a_settlement_changes_one_effect(session: Connection, queue_id: int):
+    put(session, queue_id, build("r1"), build("r2"))
+    first, _ = take(session, "r1/build"), take(session, "r2/build")
+    outbox.retry(session, first, NOW, "502")
+    assert state_of(session, "r2/build") == OutboxState.SENT
+    take(session, "r1/build")
+    outbox.settle(session, [first.id], OutboxState.DONE)
+    assert state_of(session, "r2/build") == OutboxState.SENT
+
+
+def test_what_is_ready_again_is_not_read_back(session: Connection, queue_id: int):
+    put(session, queue_id, build("r1"))
+    outbox.retry(session, take(session, "r1/build"), NOW, "502")
+    assert outbox.reopen_unowned(session, ME, outbox.ACTING, [], NOW) == 0
+    assert outbox.reopen_sent(session, []) == 0
+    assert state_of(session, "r1/build") == OutboxState.READY
+
+
+def test_what_was_sent_by_nobody_who_is_named_is_unknown(session: Connection, queue_id: int):
+    put(session, queue_id, build("r1"))
+    take(session, "r1/build")
+    session.execute(update(outbox.outbox).values(claimed_by=None))
+    assert outbox.reopen_sent(session, [ME]) == 1
+
+
+def test_a_notice_and_the_effects_of_its_run_do_not_wait_for_each_other(
+    session: Connection, queue_id: int
+):
+    put(session, queue_id, replace(tell(1, "before"), run="r1"))
+    put(session, queue_id, build("r1"))
+    put(session, queue_id, replace(tell(2, "after"), run="r1"))
+    assert due(session) == ["r1/build", "before", "after"]
+
+
+def test_a_build_does_not_wait_for_a_landing_of_its_queue(session: Connection, queue_id: int):
+    put(session, queue_id, land("r1"), build("r9"))
+    assert due(session) == ["r1/land/1", "r9/build"]
+
+
+def test_an_effect_is_of_the_organization_of_its_repository(session: Connection, queue_id: int):
+    other = access.ensure_organization(session, "github.test", "8", "acme")
+    repository = access.upsert_repository(session, other.id, a_repository("gears", "102", "acme"))
+    outbox.append(session, repository.id, None, 1, [collect("7")])
+    put(session, None, collect("8"))
+    found = session.execute(select(outbox.outbox.c.org_id).order_by(outbox.outbox.c.id))
+    assert found.scalars().all() == [other.id, 1]
+
+
+def test_effects_that_wait_for_the_end_of_others_are_noticed(session: Connection, queue_id: int):
+    lanes = (Lane.CONTROL,)
+    assert not outbox.is_behind(session, lanes)
+    put(session, queue_id, build("r1"), build("r2"))
+    assert not outbox.is_behind(session, lanes)
+    take(session, "r2/build")
+    assert not outbox.is_behind(session, lanes)
+    put(session, queue_id, retire("r1"))
+    assert outbox.is_behind(session, lanes)
+    assert not outbox.is_behind(session, (Lane.NOTICE, Lane.LANDING))
+
+
+def test_of_the_keys_that_are_asked_for_the_stored_ones_are_known(
+    session: Connection, queue_id: int
+):
+    put(session, queue_id, build("r1"), build("r2"))
+    asked = ["r1/build", *(f"r{number}/build" for number in range(3, 2500))]
+    assert outbox.stored_keys(session, asked) == {"r1/build"}
+    assert outbox.stored_keys(session, []) == frozenset()
+
+
+def test_landings_and_other_control_effects_tell_of_their_ends_together():
+    assert outbox.ENDS[Lane.LANDING] == outbox.ENDS[Lane.CONTROL]
+    assert len(set(outbox.ENDS.values())) == len(Lane) - 1

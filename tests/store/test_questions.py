@@ -27,13 +27,20 @@ from sqlalchemy import (
 from service.accounts.store import access, audit, repeats
 from service.accounts.store.repeats import Keyed
 from service.database import inbox, outbox
+from service.database.inbox import ClaimedLane
 from service.database.outbox import Lane, OutboxState
 from service.database.tables_base import METADATA
 from service.database.types import Json, Utc
+from service.mergequeue.breaks.search import Break
+from service.mergequeue.conflict_pairs import ConflictPair
+from service.mergequeue.early_rules import Ending, PartKind, Rule
 from service.mergequeue.landing_records import LandingState
 from service.mergequeue.store import (
     backlog,
+    breaks,
+    conflicts,
     consents,
+    early_failures,
     figures,
     history,
     history_lists,
@@ -45,12 +52,14 @@ from service.mergequeue.store import (
     overviews,
     pull_requests,
     queues,
+    restored,
     runs,
     shadow,
     statistics,
     submissions,
 )
 from service.mergequeue.store.consents import ShownHead
+from service.mergequeue.store.early_failures import SeenPart
 from service.mergequeue.store.listings import RunFilter
 from service.mergequeue.store.notices import NoticeKey, Surface
 from service.mergequeue.store.overviews import Scope
@@ -62,7 +71,8 @@ from service.notifications.store.delivery_log import DeliveryFilter
 from service.notifications.store.notifications import Attempt, Made, Message
 from service.process.store import retention
 from service.provenance import ProviderTime
-from service.vocabulary import QueueRef, RepoRef, Sha
+from service.provider.ci import FailedPart
+from service.vocabulary import QueueRef, RepoRef, RequiredName, Sha
 from tests.harness import databases
 from tests.store import tested
 from tests.store.conftest import NOW, a_repository
@@ -93,6 +103,10 @@ ROWS = {
     "impacted_targets": 5000,
     "notice": 5000,
     "shadow_merge": 5000,
+    "target_break": 5000,
+    "target_green": 2000,
+    "failed_part": 5000,
+    "conflict_pair": 5000,
     "idempotency": 5000,
     "figure": 20_000,
     "recent_fact": 20_000,
@@ -103,6 +117,13 @@ ROWS = {
 }
 
 ONE_IN_200 = "(i % 200 = 0)"
+
+A_RULE = Rule("ci.yml", "v1", "unit", "unit", PartKind.JOB)
+A_PART = SeenPart(
+    *(A_RULE, "r7", 1, Sha("sha-7"), FailedPart("7", "unit"), "7", NOW), ending=Ending.HELD
+)
+A_BREAK = breaks.STATE.encode(Break("b7", RequiredName("slow"), "", (), 4, False))
+A_BREAK = A_BREAK.replace('":', '": ')  # a colon before a letter would be a parameter
 
 # Columns that cannot be the same in every row, or that questions choose by.
 GIVEN = {
@@ -137,12 +158,27 @@ GIVEN = {
     "green_tree.queue_id": "1 + i % 2000",
     "green_tree.key": "'tree-' || i",
     "landing.queue_id": "1 + i % 2000",
+    "landing.landed_sha": "'sha-' || i",
+    "target_break.id": "'b' || i",
+    "target_break.queue_id": "1 + i % 2000",
+    "target_break.name": "'check-' || i",
+    "target_break.is_open": ONE_IN_200,
+    "target_break.state": f"'{A_BREAK}'",
+    "target_green.queue_id": "i",
+    "failed_part.queue_id": "1 + i % 2000",
+    "failed_part.run": "'r' || i",
+    "failed_part.kind": "'job'",
+    "failed_part.ending": "CASE WHEN i % 200 = 0 THEN NULL ELSE 'held' END",
     "landing.state": "CASE i % 100 WHEN 0 THEN 'permitted' ELSE 'landed' END",
+    "conflict_pair.queue_id": "1 + i % 2000",
+    "conflict_pair.low": "i",
+    "conflict_pair.high": "i + 1",
+    "conflict_pair.paths": "'[]'",
     "journal.queue_id": "1 + i % 20",
     "journal.number": "CASE i % 2 WHEN 0 THEN i END",
     "journal.entry": "CASE i % 2 WHEN 0 THEN 'e' || i END",
     "journal.run": "'r' || i",
-    "inbox.lane": "'lane-' || (i % 300)",
+    "inbox.lane": "'lane-' || (i % 3000)",
     "inbox.is_open": ONE_IN_200,
     "inbox.state": "CASE i % 5000 WHEN 0 THEN 'poisoned' ELSE 'open' END",
     "inbox_body.inbox_id": "i",
@@ -190,6 +226,7 @@ ARRAYS = frozenset(
         "auto_quarantine_statuses",
         "barred",
         "events",
+        "doomed",
         "excused",
         "files",
         "held_by",
@@ -220,6 +257,9 @@ def fill(session: Connection) -> None:
     for table in METADATA.sorted_tables:
         if table.name in ROWS:
             session.execute(text(filling(table, session.dialect.name)))
+    # The trigger of the inbox has made its lanes; most of them have nothing open, some are claimed.
+    session.execute(text("UPDATE inbox_lane SET due_at = NULL WHERE id % 20 <> 0"))
+    session.execute(text("UPDATE inbox_lane SET claimed_by = 'me' WHERE id % 300 = 7"))
     assert sum(ROWS.values()) > 100_000
     session.exec_driver_sql("ANALYZE")
 
@@ -256,9 +296,11 @@ def of_its_type(column: Column) -> str:
 OLD = NOW.replace(month=2, day=27, hour=3)
 REF = RepoRef("text-7", "owner", "name-7")
 PLACE = QueueRef(7, 7, 7, REF, "branch-7")
+PAIR = ConflictPair(3, 9, Sha("one"), Sha("two"), ("t",), NOW)
 HEAD = PullRequestHead(7, 7, Sha("text-7"))
 AT = ProviderTime(NOW)
 SHOWN = ShownHead(HEAD, "text-7", is_fork=True, is_closed=False, at=AT)
+A_LANE = ClaimedLane(7, (), 4, has_more=False)
 KEYED = Keyed("text-7", 7, "text-7", "text-7", b"")
 PAIRS = [(number, Sha(f"text-{number}")) for number in range(50)]
 
@@ -302,6 +344,9 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "runs.succeeded_durations_s": lambda s: runs.succeeded_durations_s(s, 7),
     "runs.recorded_branches": lambda s: runs.recorded_branches(s, 7),
     "statistics.pauses": lambda s: list(statistics.pauses(s, 9, NOW - timedelta(days=7))),
+    "conflicts.of_queue": lambda s: conflicts.of_queue(s, 9),
+    "conflicts.put": lambda s: conflicts.put(s, PLACE, [PAIR]),
+    "conflicts.remove": lambda s: conflicts.remove(s, PLACE, [PAIR]),
     "shadow.submissions": lambda s: list(
         s.execute(shadow.SELECT_SUBMISSIONS, {"of_queue": 9, "at_most": 200})
     ),
@@ -309,6 +354,22 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "shadow.unread": lambda s: shadow.unread(s, 9, NOW, 50),
     "shadow.note_merges": lambda s: shadow.note_merges(s, PLACE, [SeenMerge("new", NOW, None)]),
     "shadow.note_red": lambda s: shadow.note_red(s, "text-9", is_red=True),
+    "breaks.find": lambda s: breaks.find(s, "b7"),
+    "breaks.open_breaks": lambda s: breaks.open_breaks(s, 9),
+    "breaks.newest": lambda s: breaks.newest(s, 9, 20),
+    "breaks.save": lambda s: breaks.save(s, breaks.STATE.decode(A_BREAK), NOW),
+    "breaks.landed": lambda s: breaks.landed(s, PLACE, [Sha("sha-7"), Sha("sha-8")]),
+    "breaks.reverts": lambda s: breaks.reverts(s, 9),
+    "breaks.landed_as": lambda s: breaks.landed_as(s, 7, 9),
+    "breaks.verified": lambda s: breaks.verified(s, 9),
+    "breaks.set_verified": lambda s: breaks.set_verified(s, PLACE, Sha("sha-7"), NOW),
+    "early_failures.note": lambda s: early_failures.note(s, PLACE, [A_PART]),
+    "early_failures.newest": lambda s: early_failures.newest(s, 9),
+    "early_failures.open_of_run": lambda s: early_failures.open_of_run(s, 9, "r7", 1),
+    "early_failures.left_open": lambda s: early_failures.left_open(
+        s, NOW - timedelta(days=1), NOW, 20
+    ),
+    "early_failures.close": lambda s: early_failures.close(s, 9, A_PART),
     "journal.timeline": lambda s: journal.timeline(s, 9, 40_000, "e7"),
     "journal.timeline_after": lambda s: journal.timeline_after(s, 9, (40_000, "e7"), 7, 100),
     "history_lists.mentioned": lambda s: history_lists.mentioned(s, Scope(7), "x", 20),
@@ -329,6 +390,9 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "overviews.landings_of": lambda s: overviews.landings_of(s, ["text-9", "text-10"]),
     "landings.intend": lambda s: landings.intend(s, 7, a_land()),
     "landings.landings_of_run": lambda s: landings.landings_of_run(s, "text-9"),
+    "landings.heads_brought": lambda s: landings.heads_brought(s, PLACE, [7, 8]),
+    "restored.known_past": lambda s: restored.known_past(s, PLACE, [7, 8]),
+    "audit.of_subject": lambda s: audit.of_subject(s, 7, "text-7", "text-7"),
     "landings.permit": lambda s: landings.permit(s, 7, NOW),
     "landings.settle": lambda s: landings.settle(
         s, 7, landings.LandingOutcome(LandingState.REFUSED)
@@ -336,19 +400,23 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "inbox.accept": lambda s: inbox.accept(s, a_delivery(1)),
     "inbox.claim": lambda s: inbox.claim(s, "me", NOW, 8),
     "inbox.next_due": inbox.next_due,
-    "inbox.settle": lambda s: inbox.settle(s, 7, ""),
+    "inbox.settle": lambda s: inbox.settle(s, [7, 8], ""),
+    "inbox.proceed": lambda s: inbox.proceed(s, A_LANE, "me", NOW),
+    "inbox.give_back": lambda s: inbox.give_back(s, "me", 7, NOW),
+    "inbox.release_unowned": lambda s: inbox.release_unowned(s, "me", [7]),
     "inbox.retry": lambda s: inbox.retry(s, 7, NOW, ""),
     "inbox.stored_ids": lambda s: inbox.stored_ids(s, "github.test", ["guid-7", "guid-8"]),
     "inbox.parked": inbox.parked,
-    "inbox.release": lambda s: inbox.release(s, ["me"]),
+    "inbox.release": lambda s: inbox.release(s, ["me"], NOW, thorough=False),
+    "inbox.release, thorough": lambda s: inbox.release(s, ["me"], NOW, thorough=True),
     "outbox.append": lambda s: outbox.append(s, 7, 7, 1, [build("new"), tell(7, "new")]),
     "outbox.claim": lambda s: outbox.claim(s, NOW.replace(year=2025), 50),
     "outbox.next_due": outbox.next_due,
     "outbox.claim, collecting": lambda s: outbox.claim(s, NOW, 4, (Lane.COLLECT,)),
     "outbox.next_due, collecting": lambda s: outbox.next_due(s, (Lane.COLLECT,)),
     "outbox.stored_keys": lambda s: outbox.stored_keys(s, ["text-7", "other"]),
-    "outbox.mark_sent": lambda s: outbox.mark_sent(s, "me", 7, NOW),
-    "outbox.settle": lambda s: outbox.settle(s, 7, OutboxState.DONE),
+    "outbox.mark_sent": lambda s: outbox.mark_sent(s, "me", [7], NOW),
+    "outbox.settle": lambda s: outbox.settle(s, [7], OutboxState.DONE),
     "outbox.reopen_sent": lambda s: outbox.reopen_sent(s, ["me"]),
     "pull_requests.remember_head": lambda s: pull_requests.remember_head(s, HEAD, AT, NOW),
     "pull_requests.with_head": lambda s: pull_requests.with_head(s, 7, Sha("text-7")),
@@ -357,11 +425,15 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "consents.end": lambda s: consents.end(s, 7, 7),
     "pull_requests.targets_known": lambda s: pull_requests.targets_known(s, 7, PAIRS),
     "notices.find": lambda s: notices.find(s, NoticeKey(7, 7, Surface.CHECK, "text-7")),
+    "notices.find, of the queue before": lambda s: notices.find(
+        s, NoticeKey(7, 7, Surface.COMMENT)
+    ),
     "repeats.claim": lambda s: repeats.claim(s, KEYED, "me", NOW),
     "repeats.keep": lambda s: repeats.keep(s, KEYED, "text-7", repeats.Kept(200, "", b"")),
     "repeats.give_up": lambda s: repeats.give_up(s, KEYED, "text-7"),
     "retention, answers": lambda s: retention.FORGET_REPEATS(s, OLD),
     "retention, no answers": lambda s: retention.FORGET_REPEATS(s, NOW.replace(year=2025)),
+    "retention, texts": lambda s: retention.forget_texts(s, (7, 7, "e7"), is_merged=True),
     "retention, targets": lambda s: retention.FORGET_UPLOADS(s, OLD),
     "retention, no targets": lambda s: retention.FORGET_UPLOADS(s, NOW.replace(year=2025)),
     "figures.add": lambda s: figures.add(s, PLACE, [MetricFact("left", ("main",), 7)], NOW),
@@ -404,6 +476,8 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "audit.newest": lambda s: audit.newest(s, 999, 10),
     "submissions.submitted": lambda s: submissions.submitted(s, 9, [(7, Sha("sha-200"))]),
     "submissions.has_ended": lambda s: submissions.has_ended(s, 9, 7, Sha("sha-200")),
+    "submissions.blamed_run": lambda s: submissions.blamed_run(s, 9, Sha("sha-200")),
+    "submissions.spent": lambda s: submissions.spent(s, 9, "token/x", NOW, NOW),
     **tested.QUESTIONS,
 }
 

@@ -13,10 +13,13 @@ from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import QueueDrained, Recorded, Step
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.landing_records import LandingState
-from service.mergequeue.store import journal, landings, queues, runs
+from service.mergequeue.store import journal, landings, notices, pull_requests, queues, runs
 from service.mergequeue.store.landings import LandingOutcome
+from service.mergequeue.store.notices import NoticeKey, PostedNotice, Surface
+from service.mergequeue.store.pull_requests import PullRequestHead
 from service.process.store import retention
 from service.process.store.retention import BATCH, RetentionLimits
+from service.provenance import ProviderTime
 from service.vocabulary import SYSTEM
 from tests.store.builders import a_run, an_entry
 from tests.store.conftest import ME, NOW, a_stored_queue
@@ -47,10 +50,28 @@ def count(session: Connection, table: str) -> int:
     return session.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
 
 
-def test_a_settled_delivery_loses_its_body_first(session: Connection):
+@pytest.mark.fault(
+    "webhooks without end",
+    holds="a processed delivery keeps no body, and its id for days",
+    within="-",
+)
+def test_a_processed_delivery_has_no_body_and_is_known_for_days(session: Connection):
     inbox.accept(session, a_delivery(0))
-    (row,) = inbox.claim(session, ME, NOW, 1)
-    inbox.settle(session, row.id, "done")
+    (lane,) = inbox.claim(session, ME, NOW, 1)
+    inbox.settle(session, [lane.deliveries[0].id], "done")
+    assert (count(session, "inbox"), count(session, "inbox_body")) == (1, 0)
+    assert not inbox.accept(session, a_delivery(0))
+    assert prune_all(session, 29.9) == 0
+    assert prune_all(session, 30.1) == 1
+    assert count(session, "inbox") == 0
+
+
+def test_a_parked_delivery_loses_its_body_first(session: Connection):
+    inbox.accept(session, a_delivery(0))
+    (lane,) = inbox.claim(session, ME, NOW, 1)
+    (row,) = lane.deliveries
+    inbox.poison(session, row.id, "KeyError")
+    inbox.settle(session, [row.id], "late")
     assert prune_all(session, 6.9) == 0
     assert prune_all(session, 7.1) == 1
     assert (count(session, "inbox"), count(session, "inbox_body")) == (1, 0)
@@ -68,7 +89,7 @@ def test_an_open_delivery_stays_whole(session: Connection):
 def test_done_effects_go_and_open_ones_stay(session: Connection, queue: MergeQueue):
     outbox.append(session, 1, queue.id, 1, [build("r1"), build("r2")])
     first = outbox.claim(session, NOW, 1)[0]
-    outbox.settle(session, first.id, OutboxState.DONE)
+    outbox.settle(session, [first.id], OutboxState.DONE)
     assert prune_all(session, 29.9) == 0
     assert prune_all(session, 4000) == 1
     assert [row.key for row in outbox.claim(session, NOW, 9)] == ["r2/build"]
@@ -94,6 +115,73 @@ def test_the_journal_goes_in_batches(session: Connection, queue: MergeQueue):
     assert retention.prune(session, NOW + 399 * DAY, LIMITS) == 0
     assert retention.prune(session, NOW + 401 * DAY, LIMITS) == BATCH
     assert retention.prune(session, NOW + 401 * DAY, LIMITS) == 1
+
+
+def an_ended(session: Connection, queue: MergeQueue, pr: int, state: EntryState) -> None:
+    """Store a submission that has ended so, with its texts, and the head of its pull request."""
+    entry = an_entry(pr, id=f"e{pr}-{queue.id}")
+    ref = queues.ref_by_id(session, queue.id)
+    assert ref is not None
+    before = queues.save(
+        session, queue, Step(replace(queue, entries={pr: entry}), (), (), None, None)
+    )
+    left = Step(replace(before, entries={}), (), (), None, None, (replace(entry, state=state),))
+    queues.save(session, before, left)
+    for surface in Surface:
+        about = "#9" if surface is Surface.UNDONE else entry.id
+        notices.record(session, NoticeKey(queue.id, pr, surface, about), PostedNotice("1", "x"))
+    shown_at = ProviderTime(NOW + pr * timedelta(minutes=1))
+    head = PullRequestHead(ref.repository_id, pr, entry.head)
+    pull_requests.remember_head(session, head, shown_at, NOW)
+
+
+def what_is_left(session: Connection) -> dict[int, set[str]]:
+    """The surfaces of which a notice is left, and "head", by pull request."""
+    found: dict[int, set[str]] = {}
+    texts = session.exec_driver_sql("SELECT pr, surface FROM notice")
+    heads = session.exec_driver_sql("SELECT number, 'head' FROM pull_request")
+    for pr, kind in (*texts, *heads):
+        found.setdefault(pr, set()).add(kind)
+    return found
+
+
+UNDONE = {Surface.UNDONE.value}
+OF_PULL_REQUEST = {one.value for one in notices.OF_PULL_REQUEST} | {"head"} | UNDONE
+
+
+def test_of_a_merged_pull_request_its_texts_and_its_head_go(session: Connection):
+    """Of another one stays what its next submission needs: its comment, its label, its head.
+
+    That work was undone stays as well, because the pull request that undid it may be young.
+    """
+    queue = a_stored_queue(session)
+    for pr, state in ((3, EntryState.MERGED), (4, EntryState.CANCELLED), (5, EntryState.FAILED)):
+        an_ended(session, queues.load(session, queue.id), pr, state)
+    everything = {one.value for one in Surface} | {"head"}
+    assert prune_all(session, 399) == 0
+    assert what_is_left(session) == dict.fromkeys((3, 4, 5), everything)
+    assert prune_all(session, 401) == 3
+    assert what_is_left(session) == {3: UNDONE, **dict.fromkeys((4, 5), OF_PULL_REQUEST)}
+
+
+def test_texts_of_the_queues_before_go_with_a_merged_pull_request(session: Connection):
+    first = a_stored_queue(session)
+    an_ended(session, first, 3, EntryState.CANCELLED)
+    queues.mark_deleted(session, first.id, NOW)
+    session.exec_driver_sql(f"UPDATE merge_queue SET deleted = true WHERE id = {first.id}")
+    other = a_stored_queue(session, "release")
+    an_ended(session, other, 3, EntryState.MERGED)
+    an_ended(session, queues.load(session, other.id), 4, EntryState.CANCELLED)
+    prune_all(session, 401)
+    assert what_is_left(session) == {3: UNDONE, 4: OF_PULL_REQUEST}
+
+
+def test_the_newest_head_of_a_repository_stays(session: Connection):
+    """By it a restored backup is known, also in a repository where nobody has worked for long."""
+    queue = a_stored_queue(session)
+    an_ended(session, queue, 3, EntryState.MERGED)
+    prune_all(session, 401)
+    assert what_is_left(session) == {3: UNDONE | {"head"}}
 
 
 def test_ended_entries_and_runs_go_and_live_ones_and_landings_stay(

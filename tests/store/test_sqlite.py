@@ -17,8 +17,8 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from service.clock import RandomIds, SystemClock
 from service.crash_points import NoCrashes
 from service.database import sqlite_file
-from service.database.database import Store, StoreOptions, open_store
-from service.errors import DatabaseUnavailable, StartRefused
+from service.database.database import Store, StoreOptions, address, open_store
+from service.errors import DatabaseAway, DatabaseUnavailable, StartRefused
 from service.mergequeue.store import queues
 from tests.harness.databases import opened_at
 
@@ -368,8 +368,33 @@ async def test_after_an_unclean_stop_a_sound_file_opens(sqlite_url: str, tmp_pat
 
 async def test_what_is_no_database_is_refused(tmp_path: Path):
     (tmp_path / "x.db").write_text("not a database, but long enough to look at" * 50)
-    with pytest.raises(StartRefused, match=r"x\.db"):
+    with pytest.raises(StartRefused, match=r"x\.db") as refused:
         await opened_at(f"sqlite:///{tmp_path}/x.db")
+    assert not isinstance(refused.value, DatabaseAway)
+
+
+@pytest.mark.parametrize(
+    ("code", "passes"),
+    [
+        (sqlite3.SQLITE_FULL, True),
+        (sqlite3.SQLITE_IOERR_WRITE, True),
+        (sqlite3.SQLITE_BUSY_SNAPSHOT, True),
+        (sqlite3.SQLITE_CORRUPT, False),
+        (sqlite3.SQLITE_READONLY_DBMOVED, False),
+    ],
+)
+async def test_a_file_that_may_open_later_is_away_and_any_other_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, passes: bool
+):
+    def fail(*args: object, **given: object) -> None:
+        failed = sqlite3.OperationalError("It cannot be opened.")
+        failed.sqlite_errorcode = code
+        raise failed
+
+    monkeypatch.setattr(sqlite3, "connect", fail)
+    with pytest.raises(StartRefused) as refused:
+        await opened_at(f"sqlite:///{tmp_path}/x.db")
+    assert isinstance(refused.value, DatabaseAway) is passes
 
 
 async def test_a_path_that_cannot_be_written_is_refused(tmp_path: Path):
@@ -392,6 +417,11 @@ async def test_a_path_that_cannot_be_written_is_refused(tmp_path: Path):
 async def test_other_databases_are_refused_by_the_name_of_the_setting(url: str):
     with pytest.raises(StartRefused, match="HEADGATE_DATABASE_URL"):
         await opened_at(url)
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql"])
+def test_both_usual_names_of_the_server_are_taken(scheme: str):
+    assert address(f"{scheme}://headgate@host/d").host == "host"
 
 
 async def test_a_password_in_a_wrong_address_is_not_told():

@@ -5,7 +5,9 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
+from service.provenance import Proof
 from service.testhealth.detector import ticketing
+from service.testhealth.early_failures import EarlyFailure, EarlyStanding
 from service.testhealth.filters import TestFilter, TestOrder
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.reports.results import Outcome
@@ -18,6 +20,7 @@ from service.testhealth.store import (
     costs,
     day_counts,
     days,
+    early_failures,
     failing,
     figures,
     history,
@@ -28,6 +31,7 @@ from service.testhealth.store import (
     runs,
     sets,
     states,
+    suspects,
     ticket_issues,
     uploads,
 )
@@ -43,6 +47,7 @@ from service.testhealth.store.quarantine import StoredOverride
 from service.testhealth.store.quarantined import QuarantinedTests
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.states import CaseState
+from service.testhealth.suspects import CasePlace
 from service.vocabulary import ActorKind, Health, Override, Sha
 from tests.store.conftest import NOW
 
@@ -59,6 +64,7 @@ ROWS = {
     "code_owners": 1000,
     "upload": 10_000,
     "artifact": 10_000,
+    "early_failure": 10_000,
     "outcome_set": 5000,
     "attempt": 20_000,
     "daily": 20_000,
@@ -99,6 +105,9 @@ GIVEN = {
     "test_settings.name_masks": "'[]'",
     "test_settings.ticket_issues": "(i % 100 = 7)",
     "ticket_issue.told": "'flaky'",
+    "early_failure.run_id": "'run-' || i",
+    "early_failure.proof": "'job'",
+    "early_failure.standing": "'counts'",
     "upload.is_eligible": "(i % 10 <> 0)",
     "upload.passed": "'lost-' || (i % 50)",
     "upload.run_id": "'run-' || i",
@@ -137,6 +146,12 @@ NOS = [6, 26, 46]
 COUNTS = Part(0, 26, [Daily(6, 1, 1, 1, 0, 0, 0, NOW)], [FailureDaily(6, "text-6", 1, NOW)])
 
 
+EARLY = EarlyFailure(
+    *("new", "a" * 40, "run-7", 1, "8", "unit", "test_total", "Cart", "ui", "cart.py"),
+    *(Proof.JOB, EarlyStanding.COUNTS, NOW),
+)
+
+
 def due(session: Connection) -> Claimed:
     """A repository whose owners are due."""
     claimed = code_owners.claim(session, NOW, NOW + DAY)
@@ -153,6 +168,17 @@ def read_at(session: Connection) -> datetime:
 QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "artifacts.seen": lambda s: artifacts.seen(s, 7, ["text-7", "other"]),
     "artifacts.note": lambda s: artifacts.note(s, PLACE, "new", "text-7", NOW),
+    "early_failures.put": lambda s: early_failures.put(s, PLACE, EARLY),
+    "early_failures.by_key": lambda s: early_failures.by_key(s, 7, "text-6"),
+    "early_failures.of_job": lambda s: early_failures.of_job(s, 7, "run-6", 1, "text-6"),
+    "early_failures.count_of_run": lambda s: early_failures.count_of_run(s, 7, "run-6", 1),
+    "early_failures.take_back": lambda s: early_failures.take_back(s, 7, ["text-6"], NOW),
+    "early_failures.namesakes": lambda s: early_failures.namesakes(s, 7, "text-6"),
+    "suspects.failed_for": lambda s: suspects.failed_for(s, 7, [6, 26], 10),
+    "suspects.places_of": lambda s: suspects.places_of(s, 7),
+    "suspects.healthy_at": lambda s: suspects.healthy_at(
+        s, 7, [CasePlace("text-6", "text-6"), CasePlace("", "text-26")], 10
+    ),
     "code_owners.path_of": lambda s: code_owners.path_of(s, 7),
     "code_owners.begin": lambda s: code_owners.begin(s, PLACE, NOW),
     "code_owners.look_sooner": lambda s: code_owners.look_sooner(s, 7, LONG_AGO),

@@ -15,7 +15,14 @@ import pytest
 
 from service.mergequeue.engine.reasons import NEEDS, Cause, HoldReason, Reason
 from service.mergequeue.reasons import records
-from service.mergequeue.reasons.record import Blame, CauseRecord, HoldRecord, Record, WhoMustAct
+from service.mergequeue.reasons.record import (
+    Blame,
+    CauseRecord,
+    HoldRecord,
+    Record,
+    StepKind,
+    WhoMustAct,
+)
 from tests.tidy.tree import PRODUCT, Source, is_in, sources
 
 RECORDS = "service/mergequeue/reasons"
@@ -25,6 +32,7 @@ RULES = (
     "service/mergequeue/operations",
     "service/mergequeue/store",
     "service/mergequeue/simulation",
+    "service/mergequeue/auditing",
 )
 """Where rules may ask for several reasons at once. Texts, pages and answers read the record."""
 
@@ -34,7 +42,15 @@ ENUMS = ("Reason", "HoldReason", "Cause")
 
 # What the engine reads of a record: codes, parties and flags, and its own note as evidence.
 READ_BY_ENGINE = {"who", "retryable", "blame", "submitted", "need", "aside", "cancelled"}
-READ_BY_ENGINE |= {"evidence", "scope", "is_breaker", "is_lifted_by_person", "is_outside"}
+READ_BY_ENGINE |= {
+    "next",
+    "pause_min",
+    "evidence",
+    "scope",
+    "is_breaker",
+    "is_lifted_by_person",
+    "is_outside",
+}
 SENTENCES = {"goal", "brief", "clause", "label"}
 FIELDS = {field.name for kind in (Record, HoldRecord, CauseRecord) for field in fields(kind)}
 
@@ -75,6 +91,21 @@ def test_no_two_records_have_the_same_code_word_of_the_provider_or_file():
     assert len(listed) == len(set(listed))
     blockers = [need.blocker for need in NEEDS.values() if need.blocker is not None]
     assert len(blockers) == len(set(blockers))
+
+
+@pytest.mark.parametrize("code", [*Reason, *HoldReason])
+def test_each_reason_and_each_hold_says_what_a_program_does_next(code: Reason | HoldReason):
+    record = code.record
+    assert isinstance(record.next, StepKind)
+    assert record.next is not StepKind.SUBMIT, "only what was never submitted is"
+    if isinstance(record, HoldRecord):
+        assert record.next in (StepKind.WAIT, StepKind.ASK)
+        return
+    assert not record.pause_min or record.next is StepKind.RESUBMIT
+    if record.merged is not None:
+        assert record.next is StepKind.DONE
+    if record.failed is not None or record.cancelled is not None:
+        assert record.next is not StepKind.WAIT or not record.cancelled, "an end is no wait"
 
 
 @pytest.mark.parametrize("code", [*HoldReason, *Cause])

@@ -158,6 +158,8 @@ def grantable(path: str, body: dict[str, Any]) -> dict[str, Any]:
     if body.get("rules"):
         sound = {"name": "a", "when": "draft", "during": None, "waitFor": "it"}
         body["rules"] = [{**body["rules"][0], **sound}]
+    # They need a merge method that the queue may not have (docs/how-to/conflicts.md).
+    body.pop("conflictRules", None)
     # A hold ends in the future.
     if body.get("until") is not None and path.endswith("/addQueueHold"):
         body["until"] = LATER

@@ -6,7 +6,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from service.mergequeue.engine.config import QueueConfig
-from service.mergequeue.engine.model import Detail, Entry, Hold, MergeQueue, Named, RequiredSet
+from service.mergequeue.engine.model import (
+    Detail,
+    Entry,
+    Hold,
+    MergeQueue,
+    Named,
+    RequiredSet,
+    Tip,
+)
+from service.mergequeue.engine.past import Blamed, Over
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import EntryState
@@ -59,6 +68,17 @@ def before(place: Reason, moved: Reason, codes: Iterable[Reason]) -> list[Reason
     rest = [code for code in codes if code is not moved]
     index = rest.index(place)
     return [*rest[:index], moved, *rest[index:]]
+
+
+def blamed(text: str) -> Blamed:
+    """The failure for which a head was blamed, with this text in all that is foreign."""
+    base, checks = Tip(NEW_HEAD, NEW_HEAD), (Named(text, "https://ci.example/1"),)
+    return Blamed("r1", 12, HEAD, base, (), NOW, checks, 2, (text,), 2)
+
+
+def over(text: str, until: datetime | None) -> Over:
+    """A budget that is used up; with `until` it is one of CI minutes."""
+    return Over(text, 600, 600, token=until is None, until=until)
 
 
 REFUSALS = before(

@@ -12,7 +12,7 @@ from service.mergequeue.engine.explaining.conditions import (
     NextEvent,
 )
 from service.mergequeue.engine.explaining.explain import Explained
-from service.mergequeue.engine.model import NOTHING, Detail, Entry, Member, Run, Tip
+from service.mergequeue.engine.model import NOTHING, Detail, Entry, Member, Named, Run, Tip
 from service.mergequeue.engine.outputs import (
     BisectionClosed,
     BisectionNarrowed,
@@ -25,6 +25,7 @@ from service.mergequeue.engine.outputs import (
     RunStarted,
 )
 from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
+from service.mergequeue.engine.reported import Doomed
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
 from service.mergequeue.wording.situation import Landed, PullRequestText
 from service.provenance import Proof
@@ -365,6 +366,78 @@ def failing(**more: Any) -> PullRequestText:
     )
     run = a_run(checks=reported, failed_at=at(22), **more)
     return replace(testing(), run=run, left=None)
+
+
+DOOM = Doomed(
+    "test (3.12)",
+    "unit (3.11)",
+    "7",
+    "3",
+    step="Test",
+    url="https://github.com/octo/widgets/runs/7",
+)
+"""A part of CI failed, so that a required check cannot pass."""
+
+
+def foreseen(doom: Doomed = DOOM) -> PullRequestText:
+    """A required check runs and cannot pass any more."""
+    return replace(testing(), run=_doomed_run(RunStatus.IN_PROGRESS, doom), left=None)
+
+
+def _doomed_run(status: RunStatus, doom: Doomed = DOOM) -> Run:
+    reported = (
+        a_check("lint", CheckOutcome.PASSED),
+        a_check("test (3.12)", CheckOutcome.RUNNING),
+    )
+    is_foreseen = status is RunStatus.FAILED
+    return a_run(
+        status=status,
+        checks=reported,
+        failed_at=at(22),
+        doomed=(doom,),
+        is_foreseen=is_foreseen,
+    )
+
+
+def foreseen_undecided() -> PullRequestText:
+    """Failed by what was foreseen, and a second run decides."""
+    shown = undecided(())
+    named = Named(DOOM.required, DOOM.url, doom=DOOM)
+    return replace(
+        shown,
+        entry=replace(shown.entry, detail=replace(shown.entry.detail, checks=(named,))),
+        run=_doomed_run(RunStatus.FAILED),
+    )
+
+
+def foreseen_rejected() -> PullRequestText:
+    """Rejected by two runs in which a required check could not pass."""
+    detail = Detail(run=RUN, checks=(Named(DOOM.required, DOOM.url, doom=DOOM),), is_confirmed=True)
+    run = _doomed_run(RunStatus.FAILED)
+    return ended(EntryState.FAILED, Reason.REQUIRED_STATUS_FAILED, detail, run=run)
+
+
+def taken_back() -> PullRequestText:
+    """Under test again: the failure that was foreseen did not come."""
+    shown = testing()
+    entry = replace(shown.entry, reason=Reason.FAILURE_TAKEN_BACK, detail=Detail(run=RUN))
+    history = (
+        *UP_TO_TESTING,
+        stepped(
+            12,
+            EntryState.PENDING_FAILURE,
+            Reason.CHECK_FAILED,
+            detail=Detail(run=RUN, checks=(Named(DOOM.required, DOOM.url, doom=DOOM),)),
+        ),
+        stepped(
+            14,
+            EntryState.TESTING,
+            Reason.FAILURE_TAKEN_BACK,
+            origin=EntryState.PENDING_FAILURE,
+            detail=Detail(run=RUN),
+        ),
+    )
+    return replace(shown, entry=entry, history=history)
 
 
 def unread() -> PullRequestText:

@@ -165,8 +165,12 @@ AMONG_OTHERS = [
     Condition(ConditionCode.NO_HOLD, met=False, word="base_red", prs=(478, 480), at=builders.NOW),
     Condition(ConditionCode.FEW_RUNS, met=False, count=140, total=12),
     Condition(ConditionCode.FEW_RUNS, met=False, count=13, total=12),
+    Condition(ConditionCode.FAIR_SHARE, met=True, count=0, total=8),
+    Condition(ConditionCode.FAIR_SHARE, met=True, count=1, total=8, word="0"),
+    Condition(ConditionCode.FAIR_SHARE, met=False, count=3, total=8, word="4"),
     Condition(ConditionCode.FEW_ON_ALL, met=True, prs=(478,), count=127, total=128),
     Condition(ConditionCode.FEW_ON_ALL, met=False, prs=(478,), count=128, total=128),
+    Condition(ConditionCode.LINE_PASSES, met=False, count=9, total=25),
     *(
         Condition(ConditionCode.ALONE_FIRST, met=True, word=why, count=12, total=5, prs=prs)
         for why in Why
@@ -371,7 +375,13 @@ def test_the_text_of_every_refusal():
     lines = []
     for reason in builders.REFUSALS:
         refused = Refused(reason, "must be between 1 and 1000", "concurrency", (480, 482), HEAD)
+        refused = replace(
+            refused, blamed=builders.blamed("unit tests"), over=builders.over("bob", None)
+        )
         lines.append(f"{reason.value}: {shown(refusals.text(refused, 'main'))}")
+    over = builders.over("bob", builders.NOW)
+    minutes = refusals.text(Refused(Reason.OVER_BUDGET, "", over=over), "main")
+    lines.append(f"over_budget, CI minutes: {shown(minutes)}")
     expect("\n".join(lines)).matches("catalog-refusals.txt")
 
 
@@ -420,8 +430,16 @@ def test_holds_causes_refusals_and_conditions_of_entry_are_inert(text):
     shown_texts = [*all_holds(text)]
     shown_texts += [shown(endings.verdict(cause, text, (478,))) for cause in Cause]
     shown_texts += [
-        shown(refusals.text(Refused(reason, text, text, (478,)), text))
+        shown(refusals.text(refused, text))
         for reason in builders.REFUSALS
+        for until in (None, builders.NOW)
+        for refused in [
+            Refused(
+                *(reason, text, text, (478,)),
+                blamed=builders.blamed(text),
+                over=builders.over(text, until),
+            )
+        ]
     ]
     wanted = [UnmetCondition(code, text, text) for code in NEEDS]
     shown_texts += [shown(each(one)) for one in wanted for each in (readiness.goal, readiness.step)]

@@ -34,6 +34,13 @@ STORIES = {
     "testing-again": stories.testing_again(),
     "check-failing": stories.failing(),
     "check-failing-results-awaited": stories.failing(asked_evidence=stories.at(22.2)),
+    "check-foreseen": stories.foreseen(),
+    "check-foreseen-by-a-test": stories.foreseen(
+        replace(stories.DOOM, step="", test="test_cart::test_total")
+    ),
+    "check-foreseen-undecided": stories.foreseen_undecided(),
+    "check-foreseen-rejected": stories.foreseen_rejected(),
+    "check-foreseen-taken-back": stories.taken_back(),
     "check-silent": stories.silent(),
     "check-unread": stories.unread(),
     "no-check-started": stories.no_checks(),
@@ -96,6 +103,7 @@ def test_the_status_comment(name):
 ANNOUNCED = {
     "failed",
     "found-in-a-batch",
+    "check-foreseen-rejected",
     "timed-out",
     "conflict",
     "build-refused",

@@ -72,6 +72,8 @@ ANSWERS = {
     "bad priority": replies.unclear(AskUnclear(Unclear.BAD_PRIORITY, "asap")),
     "priority without a value": replies.unclear(AskUnclear(Unclear.BAD_PRIORITY, "")),
     "sha without a value": replies.unclear(AskUnclear(Unclear.BAD_SHA, "")),
+    "undoes without a value": replies.unclear(AskUnclear(Unclear.BAD_LANDING, "")),
+    "bad landing": replies.unclear(AskUnclear(Unclear.BAD_LANDING, "main")),
     "bad sha": replies.unclear(AskUnclear(Unclear.BAD_SHA, "HEAD")),
     "no reason": replies.unclear(AskUnclear(Unclear.NO_REASON, "drain")),
     "long line": replies.unclear(AskUnclear(Unclear.TOO_LONG, "")),
@@ -109,6 +111,7 @@ ANSWERS = {
         f"status: {state.value.lower()} and never submitted": replies.never_submitted("main", state)
         for state in PullRequestState
     },
+    "again by a program": replies.again_by_program(),
     "queue made": replies.queue_made(RUNNING, builders.REQUIRED),
     "no queue": replies.no_queue("develop", ("main", "release/2")),
     "no queue for a branch that a shell would run": replies.no_queue("a;$(b)", ()),
@@ -127,7 +130,12 @@ ANSWERS = {
     "already running, but held": replies.already(HELD, NOW),
     **{
         f"refused {reason.value}": replies.refused(
-            Refused(reason, "must be 1 to 1000", "concurrency", (480, 482), HEAD), "main"
+            replace(
+                Refused(reason, "must be 1 to 1000", "concurrency", (480, 482), HEAD),
+                blamed=builders.blamed("unit tests"),
+                over=builders.over("carl", None),
+            ),
+            "main",
         )
         for reason in builders.REFUSALS
     },

@@ -9,6 +9,7 @@ from service.mergequeue.engine.config import SETTINGS, BatchingRule, QueueConfig
 from service.mergequeue.wording import settings
 from service.text import markdown
 from service.text.phrases import Phrase
+from service.vocabulary import ConflictRule, Resolution
 from tests.harness.expect import expect
 
 BATCHES = QueueConfig(batch=True)
@@ -26,6 +27,8 @@ def others(name):
         return [0.5] if name == "hedge_threshold" else [each for each in (0, 7) if each != value]
     if name == "batching_rules":
         return [(BatchingRule("db/*"),)]
+    if name == "conflict_rules":
+        return [(ConflictRule(("a",), each),) for each in Resolution]
     if isinstance(value, str) or name in ("commit_title", "commit_body"):
         return ["another"]
     return [("a", "b")] if value != () else [("a",), ("a", "b")]

@@ -8,8 +8,8 @@ streamable HTTP each request carries its own as `Authorization: Bearer`.
 `tools.py` has the tools; their names, parameters and docstrings are what an agent reads.
 `answers.py` has what they answer, as models from which clients get a schema.
 
-A worked example. An agent calls `land_pull_request(number=3)`: the tool finds the repository of
-the checkout, submits #3 and answers its state with `outcome` "waiting" and `next_step`. The agent
-calls `wait_for_pull_request(number=3)`, which uses the long poll and reports each change as
-progress, until `outcome` is "merged".
+A worked example. An agent calls `what_now(number=3)`: #3 was never submitted, so `kind` is SUBMIT
+and `call` names `land_pull_request(number=3)`. The tool finds the repository of the checkout and
+submits #3. The agent calls `what_now(number=3, seconds=300)`, which uses the long poll, until
+`kind` is DONE.
 """

@@ -14,20 +14,9 @@ from bot.uploader.transport import Json
 
 Outcome = Literal["merged", "failed", "removed", "waiting"]
 
-NEXT_STEPS: dict[Outcome, str] = {
-    "merged": "Nothing: it is on the target branch.",
-    "failed": "Fix what failed, push, and call land_pull_request again.",
-    "removed": "Call land_pull_request to submit it again, if it should still land.",
-    "waiting": "Call wait_for_pull_request. explain_pull_request says what it waits for.",
-}
-
 
 def _outcome_of(state: object) -> Outcome:
     return pull_requests.OUTCOMES.get(str(state).upper(), "waiting")
-
-
-def _next_step_of(state: object) -> str:
-    return NEXT_STEPS[_outcome_of(state)]
 
 
 OR_EMPTY = BeforeValidator(lambda value: value or [])
@@ -134,6 +123,58 @@ class Failures(Answer):
     excused_tests: int
 
 
+class Owner(Answer):
+    """A pull request with which another one conflicts."""
+
+    number: Annotated[int, At("prNumber")]
+    author: str
+    merged: bool = Field(description="Whether it has been merged; else it is ahead in the queue.")
+
+
+class Call(Answer):
+    """The next call to Headgate in three forms."""
+
+    command: str = Field(description="As a command line.")
+    method: str = Field(description="As a request: its method, path and body.")
+    path: str
+    body: dict[str, object]
+    tool: str = Field(description="As a tool and its arguments.")
+    arguments: dict[str, object]
+
+
+class NextStep(Answer):
+    """What to do next about a pull request: exactly one step."""
+
+    number: Annotated[int, At("prNumber")]
+    target_branch: str
+    kind: Upper = Field(
+        description="SUBMIT, WAIT, FIX, REBASE, RESUBMIT, SUPERSEDED, DROP, ASK or DONE."
+    )
+    text: Plain = Field(description="The same in a sentence or two.")
+    code: str = Field(description="Why: code of a reason, a condition, a hold or a refusal.")
+    who_must_act: Acting
+    person: str | None = Field(description="ASK: the login of the person to ask, if known.")
+    since: str | None
+    at: str | None = Field(
+        description="RESUBMIT: the earliest time, null: at once. Else when the wait ends at last."
+    )
+    pull_requests: Numbers = Field(description="Pull requests that it depends on.")
+    commit: str | None = Field(
+        description="REBASE: onto this one. DONE: it landed as this one. SUPERSEDED: by this one."
+    )
+    paths: Texts = Field(description="The paths in conflict, or of what it takes back.")
+    conflicts_with: list[Owner] = Field(
+        description="The pull requests with which it conflicts, and who owns them."
+    )
+    failures: Failures | None = Field(description="What failed.")
+    percent: int | None = Field(description="How sure it is that it breaks its tests.")
+    suspects: Numbers = Field(description="Pull requests that may have caused its failure.")
+    call: Call | None = Field(
+        description="The next call to Headgate once you did what `kind` asks for; null: none."
+    )
+    version: Annotated[str, At("recordVersion")] = Field(description="Changes with the step.")
+
+
 class RuleWait(Answer):
     """A rule of the queue that makes the pull request wait."""
 
@@ -192,8 +233,8 @@ class PullRequestState(Answer):
     page: Annotated[str | None, At("links.page")] = Field(
         description="Address of the page for people."
     )
-    next_step: Annotated[str, At("state"), BeforeValidator(_next_step_of)] = Field(
-        description="What to do now."
+    next_step: Annotated[NextStep, At("explanation.nextStep")] = Field(
+        description="What to do now, as what_now answers it."
     )
 
 
@@ -206,6 +247,14 @@ class Condition(Answer):
     who_must_act: Acting
     since: str | None
     pull_requests: Numbers = Field(description="Pull requests that it depends on.")
+
+
+class Conflict(Answer):
+    """A conflict with another open pull request."""
+
+    number: Annotated[int, At("prNumber")]
+    paths: Texts
+    text: str = Field(description="The order of landing that needs the fewest rebases.")
 
 
 class Explanation(Answer):
@@ -221,24 +270,18 @@ class Explanation(Answer):
     suspects: Numbers = Field(description="Pull requests that may have caused its failure.")
     failures: Failures | None = Field(description="The checks and tests that failed.")
     required_checks: RequiredChecks
+    conflicts: Annotated[list[Conflict], OR_EMPTY] = Field(
+        description="Other open pull requests with which it will conflict."
+    )
     next: Annotated[str | None, At("next.what")] = Field(
         description="What happens next, or has to be done."
     )
+    next_step: NextStep = Field(description="What to do now, as what_now answers it.")
     page: str | None = Field(description="Address of the page for people.")
     ahead: Numbers = Field(description="Pull requests ahead of it in the queue.")
     behind: Numbers
     expected_by: Annotated[str | None, At("eta.latest")]
     expected_unknown_because: Annotated[str | None, At("etaUnknownReason")]
-
-
-class WhoMustAct(BaseModel):
-    """Who must act next, and what that person must do."""
-
-    number: int
-    who: Acting
-    summary: str
-    open_conditions: list[Condition] = Field(description="What is missing, most important first.")
-    next: str | None = Field(description="What happens next.")
 
 
 class Preview(Answer):

@@ -18,9 +18,9 @@ from bot.program import VERSION
 
 INSTRUCTIONS = (
     "Headgate is a merge queue: it tests a pull request together with those ahead of it and merges "
-    "it if the required checks pass. Land a pull request with land_pull_request, then call "
-    'wait_for_pull_request until its outcome is not "waiting". Every answer about a pull request '
-    "says who must act and what to do next. Never merge by hand into a branch that has a queue."
+    "it if the required checks pass. Call what_now about a pull request, do the one thing that it "
+    'says, and repeat that until its kind is "DONE", "DROP" or "SUPERSEDED". Never merge by hand '
+    "into a branch that has a queue."
 )
 LOOPBACK = ("127.0.0.1:*", "localhost:*", "[::1]:*")
 

@@ -16,13 +16,13 @@ from pydantic import Field
 from bot.cli import destination, output, pull_requests
 from bot.cli.agents.answers import (
     Explanation,
+    NextStep,
     Preview,
     PullRequestState,
     QueueList,
     TestList,
-    WhoMustAct,
 )
-from bot.cli.client import Client
+from bot.cli.client import Client, Refusal
 from bot.cli.destination import Queue, Repository
 from bot.cli.exits import Failed, plain_sentence
 from bot.cli.pull_requests import Submission
@@ -67,7 +67,7 @@ class Session:
         try:
             return await loop.run_in_executor(self.threads, ask, client)
         except Failed as failed:
-            raise ToolError(plain_sentence(failed.what, failed.todo)) from failed
+            raise ToolError(_words_of(failed)) from failed
 
     def queue(self, client: Client, repo: str | None) -> Queue:
         """Return the queues of the repository, the pull request names which."""
@@ -90,7 +90,7 @@ class Tools:
         {
             "wait_for_pull_request",
             "explain_pull_request",
-            "who_must_act",
+            "what_now",
             "what_if",
             "list_flaky_tests",
             "list_queues",
@@ -103,10 +103,10 @@ class Tools:
     def all(self) -> tuple[Callable[..., object], ...]:
         """Return the tools, in the order in which agents see them."""
         return (
+            self.what_now,
             self.land_pull_request,
             self.wait_for_pull_request,
             self.explain_pull_request,
-            self.who_must_act,
             self.what_if,
             self.cancel_pull_request,
             self.list_flaky_tests,
@@ -125,16 +125,24 @@ class Tools:
             str | None,
             Field(description="Refuse if this is not its head; the first 7 characters suffice."),
         ] = None,
+        undoes: Annotated[
+            list[str] | None,
+            Field(description="Merged work that it takes back on purpose: #7, or a commit."),
+        ] = None,
+        again: Annotated[
+            bool,
+            Field(description="Test a head that failed before, unchanged; needs role admin."),
+        ] = False,
     ) -> PullRequestState:
         """Submit a pull request to the merge queue of its base branch and return its state.
 
         It lands by itself once it is ready and its tests passed. A second call joins the first;
-        for a merged pull request the outcome is "merged". Then call wait_for_pull_request.
+        for a merged pull request the outcome is "merged". Then call what_now.
         """
 
         def ask(client: Client) -> PullRequestState:
             queue = self._session.queue(client, repo)
-            submission = Submission(number, priority, sha=sha)
+            submission = Submission(number, priority, sha=sha, undoes=undoes or (), again=again)
             record = pull_requests.submit_and_wait(queue, submission, 0.0)
             return state_of(queue, record)
 
@@ -171,24 +179,39 @@ class Tools:
             lambda client: _explanation_of(self._session.queue(client, repo), number),
         )
 
-    async def who_must_act(self, call: Call, number: Number, repo: Repo = None) -> WhoMustAct:
-        """Tell who must do something before the pull request lands, and what is missing."""
+    async def what_now(
+        self,
+        call: Call,
+        number: Number,
+        repo: Repo = None,
+        seconds: Annotated[
+            int, Field(ge=0, le=600, description="How long to wait for something to do.")
+        ] = 0,
+        after: Annotated[
+            str | None, Field(description="The version of a step that you know: wait for another.")
+        ] = None,
+    ) -> NextStep:
+        """Tell the one thing to do next about a pull request, submitted or not; then do it.
 
-        def ask(client: Client) -> WhoMustAct:
-            queue = self._session.queue(client, repo)
-            record = queue.post_pull_request("/getSubmittedPullRequest", number)
-            why = _explanation_of(queue, number)
-            unmet = [each for each in why.conditions if not each.met]
-            return WhoMustAct(
-                number=number,
-                who=str(record["whoMustAct"]),
-                summary=why.summary,
-                # Those first that wait for people.
-                open_conditions=sorted(unmet, key=lambda each: each.who_must_act == "nobody"),
-                next=why.next,
-            )
-
-        return await self._session.run(call, ask)
+        WAIT: call again with `seconds`. FIX: repair what failed, push. REBASE: rebase onto
+        `commit`, push. RESUBMIT, SUBMIT: not before `at`. ASK: ask `person`, or who must act, for
+        what `text` says. SUPERSEDED, DROP: give it up. DONE: it has landed. Then make the call
+        that `call` names.
+        """
+        session = self._session
+        queue = await session.run(call, lambda client: session.queue(client, repo))
+        clock = queue.client.clock
+        ends_s = clock.monotonic_s() + seconds
+        version = after
+        while True:
+            left_s = ends_s - clock.monotonic_s()
+            poll_s = min(POLL_S, math.ceil(left_s))
+            step = await session.run(call, _step_of(queue, number, version, poll_s))
+            version = str(step["recordVersion"])
+            is_due = pull_requests.is_due(step, after, clock)
+            if is_due or ends_s - clock.monotonic_s() <= 0:
+                return NextStep.model_validate(step)
+            await call.report_progress(seconds - left_s, seconds, str(step["text"]))
 
     async def what_if(
         self,
@@ -224,7 +247,7 @@ class Tools:
         def ask(client: Client) -> PullRequestState:
             queue = self._session.queue(client, repo)
             record = queue.post_pull_request("/cancelPullRequest", number, reason=reason)
-            return state_of(queue, record)
+            return state_of(queue, explained(queue, record)(client))
 
         return await self._session.run(call, ask)
 
@@ -262,6 +285,16 @@ class Tools:
         return await self._session.run(call, ask)
 
 
+def _words_of(failed: Failed) -> str:
+    """Return what went wrong, and the next step where the service says it."""
+    said = plain_sentence(failed.what, failed.todo)
+    step = failed.problem.get("next_step") if isinstance(failed, Refusal) else None
+    if not isinstance(step, dict):
+        return said
+    told = NextStep.model_validate(step).model_dump_json()
+    return f"{said}\nnext_step: {told}"
+
+
 def _poll_of(queue: Queue, number: int, version: object, seconds: int) -> Callable[[Client], Json]:
     """Return the request that waits up to `seconds` for a change since `version`.
 
@@ -277,12 +310,24 @@ def _poll_of(queue: Queue, number: int, version: object, seconds: int) -> Callab
     return ask
 
 
-def explained(queue: Queue, record: Json) -> Callable[[Client], Json]:
-    """Return the request that adds what failed to the record of a failed pull request."""
+def _step_of(
+    queue: Queue, number: int, version: str | None, seconds: int
+) -> Callable[[Client], Json]:
+    """Return the request that waits up to `seconds` for a step of another version."""
+    wait_s = seconds if version is not None and seconds > 0 else None
 
     def ask(_client: Client) -> Json:
-        if output.state_of(record) != "FAILED":
-            return record
+        return queue.post_pull_request(
+            "/getNextStep", number, sinceVersion=wait_s and version, waitFor=wait_s
+        )
+
+    return ask
+
+
+def explained(queue: Queue, record: Json) -> Callable[[Client], Json]:
+    """Return the request that adds what failed and what to do next to a record."""
+
+    def ask(_client: Client) -> Json:
         number = int(str(record["prNumber"]))
         return {**record, "explanation": queue.post_pull_request("/explainPullRequest", number)}
 

@@ -63,15 +63,15 @@ class Documents:
             if not line:
                 continue
             try:
-                found = _document(f"{place}, line {number}", line, keys)
+                found = read_document(f"{place}, line {number}", line, keys)
             except Refuted as refuted:
                 self.faults.append(f"{place}, line {number}: {refuted}")
                 continue
             self.by_commit.setdefault(found.commit, []).append(found)
 
 
-def _document(place: str, line: str, keys: Mapping[str, Key]) -> Document:
-    """Return the statement in an envelope. Raises Refuted."""
+def read_document(place: str, line: str, keys: Mapping[str, Key]) -> Document:
+    """Return the statement in an envelope, found at a place. Raises Refuted."""
     named = envelopes.key_id_of(line)
     signer_id = envelopes.signer_of(line, {key.id: key.public for key in keys.values()})
     try:

@@ -11,6 +11,7 @@ from enum import IntEnum
 
 from bot.cli import output
 from bot.cli.exits import Failed
+from bot.cli.verifying import resolutions
 from bot.cli.verifying.documents import Document, Documents
 from bot.cli.verifying.repository import Repository
 
@@ -164,6 +165,7 @@ def _findings(repository: Repository, document: Document, place: Place) -> Itera
     yield from _subject(repository, document, predicate)
     yield _base(repository, document, predicate)
     yield _member(repository, document, predicate)
+    yield from _rules(repository, document, predicate)
     yield from _checks(predicate)
 
 
@@ -288,7 +290,45 @@ def _member(repository: Repository, document: Document, predicate: Json) -> Find
     if base == document.commit:
         return _contained(repository, document.commit, head, number)
     below = [_id(_object(each, "head"), "gitCommit") for each in members if each is not own[0]]
+    if _resolved(predicate):
+        return Finding(Verdict.PROVED, f"merges the head {head} of #{number} by declared rules")
     return _same_work(repository, document.commit, (base, head), below)
+
+
+def _rules(repository: Repository, document: Document, predicate: Json) -> Iterator[Finding]:
+    """Conflicts that rules resolved give the same files when they are resolved again."""
+    rules = _resolved(predicate)
+    if not rules:
+        return
+    paths = ", ".join(sorted(rules))
+    members = [_mapping(each) for each in _list(predicate, "members")]
+    heads = {each["number"]: _id(_object(each, "head"), "gitCommit") for each in members}
+    head = heads.pop(predicate["pullRequest"])
+    sides, below = (_id(_object(predicate, "base"), "gitCommit"), head), [*heads.values()]
+    found = resolutions.is_recomputed(repository, document.commit, sides, below, rules)
+    if found is None:
+        yield Finding(Verdict.UNKNOWN, f"what rules resolved in {paths} cannot be computed again")
+    elif found:
+        named = ", ".join(sorted(set(rules.values())))
+        yield Finding(Verdict.PROVED, f"conflicts are resolved by rule {named} in {paths}")
+    else:
+        yield Finding(Verdict.REFUTED, f"the rules do not give what it has in {paths}")
+
+
+def _resolved(predicate: Json) -> dict[str, str]:
+    """Return the rules that resolved conflicts of the pull request, by path.
+
+    Statements of before there were rules do not speak of them.
+    """
+    run = predicate.get("run")
+    steps = run.get("steps") if isinstance(run, dict) else None
+    return {
+        str(path): str(_mapping(one)["rule"])
+        for step in map(_mapping, steps if isinstance(steps, list) else [])
+        if step.get("number") == predicate["pullRequest"] and "resolved" in step
+        for one in _list(step, "resolved")
+        for path in _list(_mapping(one), "paths")
+    }
 
 
 def _contained(repository: Repository, commit: str, head: str, number: object) -> Finding:

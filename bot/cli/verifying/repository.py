@@ -47,6 +47,22 @@ class Repository:
             raise Failed(Exit.USAGE, f"{base}..{top} has more than {RANGE_MAX} commits")
         return commits
 
+    def log(self, below: str | None, top: str, form: str) -> str:
+        """Return the first-parent history of `top`, oldest first, each commit in git's `form`.
+
+        It begins above `below`; None: with the first commit.
+        """
+        span = top if below is None else f"{below}..{top}"
+        listed = ("log", "--first-parent", "--reverse", "--no-color", "--no-notes")
+        return self.git(*listed, f"--format={form}", span, "--") or ""
+
+    def of_these(self, objects: Sequence[str]) -> frozenset[str]:
+        """Return those of these objects that are in the repository."""
+        asked = "".join(f"{each}\n" for each in objects).encode()
+        answer = self._run("cat-file", "--batch-check=%(objectname) %(objecttype)", text=asked)
+        lines = [] if answer is None else answer.decode().splitlines()
+        return frozenset(line.split()[0] for line in lines if not line.endswith(" missing"))
+
     def has(self, object_id: str) -> bool:
         """Return whether an object is in the repository."""
         return self.git("cat-file", "-e", object_id) is not None
@@ -73,6 +89,24 @@ class Repository:
         """Return the tree of `head` merged into `base`; None for a conflict."""
         found = self.git("merge-tree", "--write-tree", base, head)
         return None if found is None else found.splitlines()[0]
+
+    def marked_tree(self, base: str, head: str) -> str | None:
+        """Return the tree of a merge, with marks where it conflicts; None if it cannot be made."""
+        plain = ("-c", "merge.renames=false", "-c", "merge.directoryRenames=false")
+        found = self._run(*plain, "merge-tree", "--write-tree", "-z", base, head, expects=(1,))
+        return None if found is None else found.partition(b"\0")[0].decode().strip()
+
+    def changed_paths(self, before: str, after: str) -> frozenset[str] | None:
+        """Return the paths in which two trees differ."""
+        listed = self._run("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after)
+        if listed is None:
+            return None
+        names = listed.decode(errors="backslashreplace").split("\0")
+        return frozenset(name for name in names if name)
+
+    def content(self, commit: str, path: str) -> bytes | None:
+        """Return the content of a file."""
+        return self._run("cat-file", "blob", f"{commit}:{path}")
 
     def commit_of(self, tree: str, parents: Sequence[str]) -> str | None:
         """Return a new commit, which no branch has: the next merge needs its history."""
@@ -106,7 +140,9 @@ class Repository:
         printed = self._run(*arguments)
         return None if printed is None else printed.decode(errors="replace").strip()
 
-    def _run(self, *arguments: str, text: bytes = b"") -> bytes | None:
+    def _run(
+        self, *arguments: str, text: bytes = b"", expects: tuple[int, ...] = ()
+    ) -> bytes | None:
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "LC_ALL": "C",
@@ -132,4 +168,4 @@ class Repository:
         except subprocess.TimeoutExpired:
             why = f"git {arguments[0]} took more than {TIMEOUT_S} s"
             raise Failed(Exit.USAGE, why) from None
-        return None if done.returncode else done.stdout
+        return done.stdout if done.returncode in (0, *expects) else None

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 
-from bot.github import protection, reading, refs, workflows
+from bot.github import protection, reading, refs, told_times, workflows
 from bot.github.client import GitHubClient, RepositoryClient
 from bot.github.protection import BranchRules, Protection, Read, Rule
 from bot.github.reading import Fields
@@ -123,7 +122,7 @@ async def read_registration(
         settings_url=_settings_url(app, addresses.web),
         installation_url=f"{addresses.web}/apps/{app.words('slug')}/installations/new",
         is_suspended=False,
-        skew_s=skew_s(answer.headers.get("date"), now),
+        skew_s=told_times.skew_s(answer.headers.get("date"), now),
         hook_url=hook.text_or("url", None),
         deliveries=tuple(_delivery(each) for each in listed.objects),
     )
@@ -145,14 +144,6 @@ def _settings_url(app: Fields, web: str) -> str:
 def _levels(holder: Fields) -> Mapping[str, str]:
     granted = holder.inner_or_none("permissions") or Fields({})
     return {name: granted.words(name) for name in granted.names()}
-
-
-def skew_s(date: str | None, now: datetime) -> float:
-    """Return by how much this machine's clock is ahead of the one of a `Date` header."""
-    try:
-        return (now - parsedate_to_datetime(date or "").astimezone(UTC)).total_seconds()
-    except ValueError:
-        return 0.0
 
 
 def _delivery(each: Fields) -> Delivery:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -17,15 +17,20 @@ from bot.github.client import RepositoryClient
 from bot.github.gitbuild import mirror as mirrors
 from bot.github.gitbuild.chain import Conflicting, GitBuild, Place
 from bot.github.gitbuild.command import VERSION_MIN, GitFailed
+from bot.github.gitbuild.judging import Judge, not_judged
 from bot.github.gitbuild.mirror import Mirror, Mirrors, Reason, Unusable
+from bot.github.gitbuild.overlapping import Overlapping, Remembered
 from bot.github.gitbuild.push import Pushes
 from bot.github.options import BuildMethod, MirrorOptions
+from bot.github.own_branches import Prefixes
 from bot.github.protection import Protection
 from bot.github.pull_requests import PullRequests
 from bot.github.reading import Unreadable
 from service.clock import Clock
+from service.landed_work import WorkJudged
 from service.provider.errors import ProviderError, Refused, RefusedCode, Unavailable
-from service.provider.values import BuildRequest, BuildResult, Conflicted
+from service.provider.overlaps import OverlapRequest, Overlaps
+from service.provider.values import BuildRequest, BuildResult, Built, Conflicted, Rehearsed
 from service.telemetry import SILENT, Meter
 from service.vocabulary import Sha
 
@@ -40,9 +45,16 @@ ONLY_GIT = (
     "Only git can build this test branch, because its commits are to land as they are: the REST"
     " API replays no commits and squashes no member of a chain onto the one below."
 )
+RULES_NEED_GIT = (
+    "This test branch has a conflict, which only git can resolve by the rules of the queue."
+)
 NEVER_HERE = frozenset({Reason.SETTING, Reason.NO_GIT, Reason.SIGNATURES, Reason.TOO_BIG})
 """Reasons against git that only an operator, or another repository, can change."""
 GIT_AGAIN = timedelta(seconds=30)
+JUDGED_WITHIN_S = 5.0
+"""A submission waits at most this long to learn what it would take back."""
+JUDGED_AFTER_BUILD_S = 60.0
+"""CI of a test branch takes longer, and it runs meanwhile."""
 FAILURES_MAX = 2
 FAILURES_WITHIN_S = 3600.0
 DISAGREEMENTS_MAX = 3
@@ -126,6 +138,8 @@ class Seat:
     preparing: asyncio.Task[None] | None = None
     creating: asyncio.Task[None] | None = None
     tended_s: float | None = None
+    remembered: Remembered = field(default_factory=Remembered)
+    judging: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def fail(self, reason: Reason, words: str, now_s: float) -> None:
         """Count a failure of git."""
@@ -221,21 +235,91 @@ class GitBuilder:
             return await self._by_rest(client, request, why)
         self._report(request, BuildMethod.GIT, Reason.DEFAULT)
         self._tend(seat, place)
+        if isinstance(result, Built) and request.guard is not None:
+            # CI has begun, so the time that this takes delays nothing that waits for it.
+            judge = Judge(place.mirror, request, request.guard)
+            judged = await self._judged(judge, seat, JUDGED_AFTER_BUILD_S, result.prefixes)
+            result = replace(result, judged=judged)
         return result
 
-    async def rehearse(self, client: RepositoryClient, request: BuildRequest) -> Conflicted | None:
-        """Return the conflict that git finds in its mirror, None without one or without git."""
+    async def rehearse(self, client: RepositoryClient, request: BuildRequest) -> Rehearsed | None:
+        """Return whether git finds a conflict in its mirror; None: git cannot tell now."""
         seat = self._seat(client)
         try:
             facts = await self._usable(client, request.target, seat)
             place = self._chosen_place(seat, facts)
             if place.mirror.is_there():
                 await GitBuild(client, self._pulls, request, place).rehearse()
+                return Rehearsed(None)
         except Conflicting as conflict:
-            return conflict.verdict
+            return Rehearsed(conflict.verdict)
         except (Unusable, OSError, ProviderError) as trouble:
             log.info("not_rehearsed", repo=client.repo.slug, run=request.run_id, why=str(trouble))
         return None
+
+    async def overlaps(self, client: RepositoryClient, request: OverlapRequest) -> Overlaps | None:
+        """Return what git finds of pairs of heads; None where it cannot look now.
+
+        A mirror without contents would fetch them for each merge.
+        """
+        seat = self._seat(client)
+        try:
+            facts = await self._usable(client, request.target, seat)
+            mirror = self._chosen_place(seat, facts).mirror
+            if not mirror.is_there() or mirror.is_blobless:
+                return None
+            return await Overlapping(mirror, client, request, seat.remembered).compare()
+        except (Unusable, GitFailed, OSError, ProviderError) as trouble:
+            # The next look tries again.
+            log.info("overlaps_unknown", repo=client.repo.slug, why=str(trouble))
+            return None
+
+    async def judge(
+        self, client: RepositoryClient, request: BuildRequest
+    ) -> Mapping[int, WorkJudged]:
+        """Return how the tested heads stand to landed work, or why that is not known."""
+        seat = self._seat(client)
+        if request.guard is None:
+            return {}
+        # Without landings nothing can be undone.
+        later = request.guard.after != request.base_sha
+        try:
+            async with asyncio.timeout(JUDGED_WITHIN_S):
+                facts = await self._usable(client, request.target, seat)
+                place = self._chosen_place(seat, facts)
+                if not place.mirror.is_there():
+                    raise Unusable(Reason.NOT_READY, is_failure=False)
+                made = await GitBuild(client, self._pulls, request, place).rehearse()
+                judge = Judge(place.mirror, request, request.guard)
+                found = await self._judged(judge, seat, JUDGED_WITHIN_S, made)
+                return {
+                    pr: replace(one, later=later and bool(one.trouble)) for pr, one in found.items()
+                }
+        except Conflicting:
+            return {}
+        except TimeoutError:
+            why = f"it took longer than {JUDGED_WITHIN_S:g} s"
+        except (Unusable, OSError, ProviderError) as trouble:
+            why = _why(trouble)
+            later = later and getattr(trouble, "reason", None) not in NEVER_HERE
+        log.info("not_judged", repo=client.repo.slug, run=request.run_id, why=why)
+        return not_judged(request, why, later=later)
+
+    async def _judged(
+        self, judge: Judge, seat: Seat, within_s: float, made: Prefixes
+    ) -> Mapping[int, WorkJudged]:
+        """Judge one build at a time, so that other builds wait for one of them at most."""
+        try:
+            async with asyncio.timeout(within_s), seat.judging, judge.mirror.held():
+                return await judge.of(made)
+        except TimeoutError:
+            why = f"it took longer than {within_s:g} s"
+        except (GitFailed, Unusable, OSError, ValueError) as trouble:
+            # Output of git that cannot be read stops no build and no submission.
+            why = _why(trouble)
+        # The head lands without this judgement; `explain` says so.
+        log.warning("not_judged", repo=judge.request.repo.slug, run=judge.request.run_id, why=why)
+        return not_judged(judge.request, why)
 
     async def repeats_commits(self, client: RepositoryClient, target: str) -> bool:
         """Return whether git builds there now, as far as is known before it tries."""
@@ -288,14 +372,21 @@ class GitBuilder:
         if not testbranches.can_build(request):
             raise self._only_git(failure)
         self._report(request, BuildMethod.REST, failure.reason, failure.words)
-        return await testbranches.build(client, self._pulls, request)
+        result = await testbranches.build(client, self._pulls, request)
+        is_resolvable = request.rules and failure.reason not in NEVER_HERE
+        if is_resolvable and isinstance(result, Conflicted):
+            raise Unavailable(f"{RULES_NEED_GIT} It cannot now: {failure}.", self._git_again())
+        return result
 
     def _only_git(self, failure: Unusable) -> ProviderError:
         """Return the error of a build that waits for git, or that git will never make here."""
         words = f"{ONLY_GIT} It cannot now: {failure}."
         if failure.reason in NEVER_HERE:
             return Refused(words, RefusedCode.GIT_NEEDED)
-        return Unavailable(words, self._clock.now() + GIT_AGAIN)
+        return Unavailable(words, self._git_again())
+
+    def _git_again(self) -> datetime:
+        return self._clock.now() + GIT_AGAIN
 
     async def _second_opinion(
         self, client: RepositoryClient, request: BuildRequest, seat: Seat, conflict: Conflicting
@@ -309,7 +400,7 @@ class GitBuilder:
             # GitHub confirms the conflict that git found.
             log.info("conflict_ahead", run=request.run_id, number=conflict.step.number)
             return Conflicted(conflict.step.number, False, None, conflict.verdict.paths)
-        if conflict.is_final or not testbranches.can_build(request):
+        if conflict.is_final or request.rules or not testbranches.can_build(request):
             # Git found a conflict that GitHub does not have.
             log.info("conflict_unconfirmed", run=request.run_id, number=conflict.step.number)
             return conflict.verdict
@@ -459,6 +550,13 @@ class GitBuilder:
             reason=reason.value,
             words=words,
         )
+
+
+def _why(trouble: Exception) -> str:
+    """Return in words why git could not be asked."""
+    if isinstance(trouble, Unusable) and not trouble.words:
+        return f"git cannot be used here now ({trouble.reason.value.replace('_', ' ')})"
+    return str(trouble)
 
 
 def _needed(size_kib: int) -> int:

@@ -5,7 +5,7 @@ See docs/design/git-builds.md 3.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from bot.github import testbranches
@@ -14,6 +14,7 @@ from bot.github.gitbuild import mirror as mirrors
 from bot.github.gitbuild.command import Command, GitFailed, Output
 from bot.github.gitbuild.mirror import Mirror, Reason, Unusable
 from bot.github.gitbuild.push import Creation, Pushes
+from bot.github.gitbuild.resolutions import Resolver
 from bot.github.own_branches import Prefixes
 from bot.github.pull_requests import PullRequests
 from bot.github.testbranches import CONFLICT_PATHS_MAX, Stopped
@@ -26,7 +27,7 @@ from service.provider.values import (
     Conflicted,
     NothingToMerge,
 )
-from service.vocabulary import MergeMethod, Sha
+from service.vocabulary import ConflictRule, MergeMethod, Resolved, Sha
 
 ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 AUTHOR_CHARS_MAX = 200
@@ -83,12 +84,17 @@ class Pick(NamedTuple):
     words: Words
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Workbench:
     """Merges in one mirror, which is held, for one repository."""
 
     mirror: Mirror
     client: RepositoryClient
+    rules: tuple[ConflictRule, ...] = ()
+    resolved: list[Resolved] = field(default_factory=list)
+    """Conflicts that the rules have resolved."""
+    united_s: float = 0.0
+    """CPU time of this process that the rules have taken."""
 
     async def contains(self, commit: Sha, head: Sha) -> bool:
         """Return whether a head is this commit or reachable from it."""
@@ -105,6 +111,12 @@ class Workbench:
             return Clash(())
         parts = merged.text.split(b"\0")
         if merged.code == 1:
+            resolver = self._resolver
+            made = await resolver.tree_of(ours, theirs) if self.rules else None
+            self.united_s += resolver.took_s
+            if made is not None:
+                self.resolved.extend(made[1])
+                return made[0]
             paths = dict.fromkeys(displayed(part) for part in parts[1:] if part)
             return Clash(tuple(paths)[:CONFLICT_PATHS_MAX])
         return _id_of(parts[0])
@@ -174,10 +186,17 @@ class Workbench:
     async def _tree_of(self, commit: Sha) -> Sha:
         return _id_of((await self._run("rev-parse", f"{commit}^{{tree}}")).text)
 
+    @property
+    def _resolver(self) -> Resolver:
+        return Resolver(self._sent, self.mirror.folder / "headgate-index", self.rules)
+
     async def _run(self, *arguments: str) -> Output:
-        """Run a command that answers 0 or 1; it may fetch contents into a blobless mirror."""
-        client = self.client if self.mirror.is_blobless else None
-        return await self.mirror.run(Command(arguments, expects=(1,)), client)
+        """Run a command that answers 0 or 1."""
+        return await self._sent(Command(arguments, expects=(1,)))
+
+    async def _sent(self, command: Command) -> Output:
+        """Run a command; it may fetch contents into a blobless mirror."""
+        return await self.mirror.run(command, self.client if self.mirror.is_blobless else None)
 
 
 def displayed(path: bytes) -> str:
@@ -245,7 +264,7 @@ class GitBuild(testbranches.Build):
     ) -> None:
         super().__init__(client, pulls, request)
         self._mirror, self._pushes = place
-        self._bench = Workbench(place.mirror, client)
+        self._bench = Workbench(place.mirror, client, request.rules)
         self._identity: dict[str, str] = {}
         self._clash = Clash(())
         self._commits: list[Commit] = []
@@ -262,9 +281,9 @@ class GitBuild(testbranches.Build):
             self.client.caches.keep_commit(self.client.repo, commit)
         return self.built(branch, made) if is_known else await self.show(made)
 
-    async def rehearse(self) -> None:
+    async def rehearse(self) -> Prefixes:
         """Merge every step in the mirror alone. Raises Conflicting, Unusable."""
-        await self._made()
+        return await self._made()
 
     async def _made(self) -> Prefixes:
         self._check_ids()
@@ -306,14 +325,18 @@ class GitBuild(testbranches.Build):
         """Return the commit after this step; None for a conflict. Raises GitFailed, Refused."""
         # Runs of one moment merge the same heads ahead of their own.
         words, method = self.words_of(step), self.request.method
-        key = (before.sha, step.head_sha, words, step.date, method, self.request.lands, step.fork)
-        commit = self._mirror.made.get(key)
-        if commit is None:
+        form = (method, self.request.lands, self.request.rules)
+        key = (before.sha, step.head_sha, words, step.date, *form, step.fork)
+        known = self._mirror.made.get(key)
+        if known is None:
+            self._bench.resolved.clear()
             made = await self._step(step, before)
             if isinstance(made, Clash):
                 self._clash = made
                 return None
-            commit = self._mirror.made[key] = made
+            resolved = tuple(dict.fromkeys(self._bench.resolved))
+            known = self._mirror.made[key] = (made, resolved)
+        commit, self.resolved[step.number] = known
         self._commits.append(commit)
         return commit
 

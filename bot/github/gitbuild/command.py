@@ -105,13 +105,14 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One git command. `expects`: exit codes of success besides 0."""
+    """One git command. `expects`: exit codes of success besides 0. `output_max`: in bytes."""
 
     arguments: tuple[str, ...]
     feed: bytes = b""
     expects: tuple[int, ...] = ()
     within_s: float = LOCAL_S
     environment: Mapping[str, str] = field(default_factory=dict)
+    output_max: int = OUTPUT_BYTES_MAX
 
     @property
     def name(self) -> str:
@@ -173,7 +174,7 @@ class Git:
         )
         try:
             async with asyncio.timeout(command.within_s):
-                output, errors = await _communicate(process, command.feed)
+                output, errors = await _communicate(process, command)
                 code = await process.wait()
         except TimeoutError:
             raise GitFailed(command.name, f"not done within {command.within_s:.0f} s") from None
@@ -223,11 +224,11 @@ class _TooLong(Exception):
     """More output than is read."""
 
 
-async def _communicate(process: Process, feed: bytes) -> tuple[bytes, bytes]:
+async def _communicate(process: Process, command: Command) -> tuple[bytes, bytes]:
     output, errors, _ = await asyncio.gather(
-        _read(process.stdout, OUTPUT_BYTES_MAX),
+        _read(process.stdout, command.output_max),
         _read(process.stderr, ERRORS_BYTES_MAX),
-        _feed(process, feed),
+        _feed(process, command.feed),
     )
     return output, errors
 

@@ -22,7 +22,7 @@ from bot.github.gitbuild.command import NETWORK_S, Command, Git, GitFailed, Outp
 from bot.github.options import MirrorOptions
 from service.clock import Clock
 from service.provider.values import Commit
-from service.vocabulary import Sha
+from service.vocabulary import Resolved, Sha
 
 FULL = ".git"
 BLOBLESS = ".blobless.git"
@@ -141,8 +141,10 @@ class Mirror:
     clock: Clock
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_clean: bool = False
-    made: LRUCache[Hashable, Commit] = field(default_factory=lambda: LRUCache(COMMITS_MAX))
-    """Commits that this process has made in it, by what they depend on."""
+    made: LRUCache[Hashable, tuple[Commit, tuple[Resolved, ...]]] = field(
+        default_factory=lambda: LRUCache(COMMITS_MAX)
+    )
+    """Commits that this process has made in it with what rules resolved, by what they depend on."""
     made_in: int | None = None
 
     @property
@@ -174,6 +176,10 @@ class Mirror:
                     self.is_clean = True
                 self._forget_unless_same()
                 yield
+            except asyncio.CancelledError:
+                # A command that was ended may have left its lock.
+                self.is_clean = False
+                raise
             finally:
                 os.close(descriptor)
 

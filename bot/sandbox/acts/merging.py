@@ -53,7 +53,7 @@ class MergeCall:
 async def merge_branch(
     repository: Repository, actor: Actor, ends: tuple[str, str], message: str | None
 ) -> Commit | None:
-    """Merge `ends[1]` (branch or commit) into the branch `ends[0]`; None if nothing is new.
+    """Merge `ends[1]` (branch, ref or commit) into the branch `ends[0]`; None if nothing is new.
 
     Raises Refusal: 404 without base or head, 409 for a conflict.
     """
@@ -61,7 +61,7 @@ async def merge_branch(
     tip = repository.git.branch(base)
     if tip is None:
         raise refused("merges.absent")
-    sha = repository.git.branch(head) or head
+    sha = repository.git.branch(head) or repository.git.refs.get(head, head)
     objects = repository.git.objects
     if objects.commit(sha) is None:
         raise refused("merges.absent/head")

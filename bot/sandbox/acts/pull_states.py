@@ -12,9 +12,10 @@ from bot.sandbox.merges import Clean, FileChange
 from bot.sandbox.records import HOST, NOREPLY, Account, BaseChange, HeadForcePush, Json, Review
 from bot.sandbox.rules import Update
 from bot.sandbox.shapes import pulls
-from bot.sandbox.world import PullRequest, Repository, World
+from bot.sandbox.world import Knobs, PullRequest, Repository, World
 
 FIRST_PARENTS_MAX = 1000
+BRINGS_HEAD = ("opened", "reopened", "synchronize")
 
 
 def signature(world: World, account: Account) -> Signature:
@@ -47,9 +48,17 @@ async def changed_files(pull: PullRequest) -> tuple[FileChange, ...]:
 
 async def announce(pull: PullRequest, action: str, sender: Account, **fields: object) -> None:
     """Send a `pull_request` event; `fields` are those that only this action has."""
+    if action in BRINGS_HEAD and _is_computed_at_once(pull.repository.world):
+        pull.computations += 1
+        await _compute(pull)
     shape = pulls.pull(pull, await changed_files(pull))
     payload: Json = {"number": pull.number, "pull_request": shape, **fields}
     deliver.emit(pull.repository, "pull_request", action, payload, sender)
+
+
+def _is_computed_at_once(world: World) -> bool:
+    """Return whether mergeability is known before the event is made; a longer delay says no."""
+    return world.face.shows_mergeable and world.knobs.mergeable_delay_s <= Knobs().mergeable_delay_s
 
 
 def recompute_mergeability(
@@ -65,27 +74,32 @@ def recompute_mergeability(
         pull.base_moved_at = world.timeline.now()
     name = f"mergeability of {pull.repository.full_name}#{pull.number}"
     delay = world.knobs.mergeable_delay_s if delay_s is None else delay_s
-    world.timeline.later(delay, name, partial(_compute, pull, pull.computations))
+    world.timeline.later(delay, name, partial(_compute_later, pull, pull.computations))
 
 
-async def _compute(pull: PullRequest, number: int) -> None:
-    """Compute the mergeability, and start the CI that waited for it."""
+async def _compute_later(pull: PullRequest, number: int) -> None:
+    async with pull.repository.lock:
+        if pull.computations == number:
+            await _compute(pull)
+
+
+async def _compute(pull: PullRequest) -> None:
+    """Compute the mergeability, and start the CI that waited for it. The caller holds the lock."""
     repository, objects = pull.repository, pull.repository.git.objects
-    async with repository.lock:
-        tip = pull.base_tip
-        if not pull.open or pull.computations != number or tip is None:
-            return
-        merged = await merges.merge(objects, tip, pull.head_sha)
-        pull.mergeable = isinstance(merged, Clean)
-        pull.test_merge = None
-        is_ci_due, pull.ci_due = pull.ci_due, False
-        if isinstance(merged, Clean):
-            message = f"Merge {pull.head_sha} into {tip}"
-            author = provider_signature(repository.world)
-            new = NewCommit(merged.tree, (tip, pull.head_sha), author, author, message)
-            pull.test_merge = objects.write_commit(new).sha
-            if is_ci_due:
-                ci.on_pull(pull, pull.test_merge)
+    tip = pull.base_tip
+    if not pull.open or tip is None:
+        return
+    merged = await merges.merge(objects, tip, pull.head_sha)
+    pull.mergeable = isinstance(merged, Clean)
+    pull.test_merge = None
+    is_ci_due, pull.ci_due = pull.ci_due, False
+    if isinstance(merged, Clean):
+        message = f"Merge {pull.head_sha} into {tip}"
+        author = provider_signature(repository.world)
+        new = NewCommit(merged.tree, (tip, pull.head_sha), author, author, message)
+        pull.test_merge = objects.write_commit(new).sha
+        if is_ci_due:
+            ci.on_pull(pull, pull.test_merge)
 
 
 async def close(pull: PullRequest, by_whom: Account) -> None:

@@ -138,7 +138,7 @@ def _push_fields(repository: Repository, actor: Actor, update: Update) -> Json:
         "ref": f"{BRANCH}{update.branch}",
         "before": update.before,
         "after": update.after,
-        "base_ref": None,
+        "base_ref": None if arrived else _base_ref(repository, update),
         "created": update.before == ZERO,
         "deleted": update.after == ZERO,
         "forced": update.is_forced,
@@ -147,6 +147,15 @@ def _push_fields(repository: Repository, actor: Actor, update: Update) -> Json:
         "head_commit": head,
         "pusher": {"name": actor.account.login, "email": None},
     }
+
+
+def _base_ref(repository: Repository, update: Update) -> str | None:
+    """Another branch with the tip of a new branch, which GitHub names where nothing is new."""
+    if update.before != ZERO:
+        return None
+    git = repository.git
+    others = (one for one in git.branches() if one != update.branch)
+    return next((f"{BRANCH}{one}" for one in others if git.branch(one) == update.after), None)
 
 
 async def refuse_workflow_files(

@@ -1,6 +1,7 @@
 """Check runs, check suites and commit statuses; workflow runs of CI, their jobs and artifacts."""
 
 import re
+from datetime import timedelta
 from functools import partial
 
 from bot.sandbox import artifacts, ci, reports, standing
@@ -14,6 +15,8 @@ from bot.sandbox.world import WorkflowRun
 SINCE = re.compile(r">=\d{4}-\d{2}-\d{2}")
 
 _SUITES_LISTED_MAX = 1000
+
+RERUN_AGE_MAX = timedelta(days=30)
 
 
 _COMMITS = f"{REPO}/commits/{{ref:.+}}"
@@ -119,14 +122,32 @@ async def cancel(call: Call) -> Answer:
 
 
 async def _rerun_failed(call: Call) -> Answer:
-    """Run the jobs again that did not succeed; 403 while the run is not over."""
+    """Run the jobs again that did not succeed, and those that need them."""
     run = _run(call)
-    if run.status != "completed":
-        raise refused("actions.rerun_running")
+    _check_rerun(call, run)
     if run.conclusion == "success":
         raise refused("actions.rerun_none")
     ci.rerun(call.repository, run, failed_only=True)
     return Reply({}, 201)
+
+
+async def _rerun_job(call: Call) -> Answer:
+    """Run one job again, and those that need it."""
+    for run in call.repository.workflow_runs:
+        for job in ci.latest_jobs(run):
+            if job.id == call.number:
+                _check_rerun(call, run)
+                ci.rerun_jobs(call.repository, run, [job])
+                return Reply({}, 201)
+    raise not_found()
+
+
+def _check_rerun(call: Call, run: WorkflowRun) -> None:
+    """Refuse to repeat a run that is not over, or began more than 30 days ago."""
+    if run.status != "completed":
+        raise refused("actions.rerun_running")
+    if call.world.now() - run.created_at > RERUN_AGE_MAX:
+        raise refused("actions.rerun_old")
 
 
 RUN = rf"{REPO}/actions/runs/{{number:\d+}}"
@@ -144,6 +165,7 @@ ROUTES = (
     Route("GET", rf"{REPO}/actions/artifacts/{{number:\d+}}/zip", download, READ),
     Route("POST", f"{RUN}/cancel", cancel, WRITE),
     Route("POST", f"{RUN}/rerun-failed-jobs", _rerun_failed, WRITE),
+    Route("POST", rf"{REPO}/actions/jobs/{{number:\d+}}/rerun", _rerun_job, WRITE),
 )
 
 

@@ -1,5 +1,6 @@
 """Apps, installations, webhook deliveries, and the accounts of people."""
 
+import json
 from functools import partial
 
 from bot.sandbox import deliver
@@ -140,6 +141,19 @@ def _attempt(one: Attempt) -> Json:
     }
 
 
+async def _get_delivery(call: Call) -> Answer:
+    """One attempt whole: what was sent, and what was answered."""
+    call.check_app()
+    for one in call.world.attempts:
+        if one.id == call.number:
+            body = one.body
+            headers = deliver.headers_of(call.world, one, body)
+            request: Json = {"headers": headers, "payload": json.loads(body)}
+            response: Json = {"headers": {}, "payload": ""}
+            return Reply({**_attempt(one), "request": request, "response": response})
+    raise not_found()
+
+
 async def _redeliver(call: Call) -> Answer:
     """Send an old delivery again."""
     call.check_app()
@@ -185,6 +199,7 @@ ROUTES = (
     Route("POST", r"/app/installations/{number:\d+}/access_tokens", _create_token, APP_ONLY),
     Route("GET", "/app/hook/config", _get_hook_config, APP_ONLY),
     Route("GET", "/app/hook/deliveries", _list_deliveries, APP_ONLY),
+    Route("GET", r"/app/hook/deliveries/{number:\d+}", _get_delivery, APP_ONLY),
     Route("POST", r"/app/hook/deliveries/{number:\d+}/attempts", _redeliver, APP_ONLY),
     Route("GET", INSTALLATION, _installation_of_repository, APP_ONLY),
     Route("GET", "/installation/repositories", _installation_repositories),

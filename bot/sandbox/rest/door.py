@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
-from email.utils import format_datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -120,7 +119,6 @@ class Door:
         version = _version_of(request)
         version = version if version in API_VERSIONS else API_VERSIONS[0]
         headers = {
-            "Date": format_datetime(self.world.timeline.callers_now(), usegmt=True),
             "X-GitHub-Media-Type": MEDIA_TYPE,
             "X-GitHub-Api-Version-Selected": version,
             "X-GitHub-Request-Id": request[REQUEST_ID],
@@ -163,7 +161,7 @@ class Door:
 
     def note(self, request: web.Request, status: int, faults: list[str]) -> None:
         """Write a call into the log that `GET /_sandbox/calls` shows."""
-        self.world.calls.append(
+        self.world.note_call(
             {
                 "at": stamp(self.world.now()),
                 "method": request.method,
@@ -174,7 +172,8 @@ class Door:
                 "body": request.get(JSON_BODY),
                 "faults": faults,
                 "request_id": request[REQUEST_ID],
-            }
+            },
+            request.content_length or 0,
         )
 
     def _name_of(self, request: web.Request) -> str:
@@ -241,8 +240,8 @@ async def before(served: Door, request: web.Request, fault: Fault) -> web.Stream
     match fault.kind:
         case "before":
             await actions_by_people.act(world, value["act"])
-        case "hang":
-            await world.timeline.sleep(wait_s)
+        case "hang" | "late":
+            await _delay(world, request, wait_s, is_cut=fault.kind == "late")
         case "mergeable_null":
             for repository in world.repositories.values():
                 for pull in repository.open_pulls():
@@ -259,6 +258,14 @@ async def before(served: Door, request: web.Request, fault: Fault) -> web.Stream
         case _:
             return _instead(fault)
     return None
+
+
+async def _delay(world: World, request: web.Request, wait_s: float, *, is_cut: bool) -> None:
+    """Serve a call later, also if its connection is cut meanwhile."""
+    if is_cut:
+        await request.read()
+        _reset(request)
+    await world.timeline.sleep(wait_s)
 
 
 def _instead(fault: Fault) -> web.Response | None:

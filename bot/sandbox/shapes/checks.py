@@ -7,9 +7,8 @@ from bot.sandbox import standing
 from bot.sandbox.records import Artifact, CheckRun, CheckSuite, Json, Status
 from bot.sandbox.shapes import git_data, people, repositories
 from bot.sandbox.timeline import stamp
-from bot.sandbox.world import Repository, WorkflowRun
+from bot.sandbox.world import Repository, WorkflowRun, World
 
-WORKFLOW_PATH = ".sandbox/ci.yml"
 WORKFLOW_ID = 161_335
 WORKFLOW_NAME = "ci"
 KEPT_FOR = timedelta(days=90)
@@ -131,16 +130,16 @@ def status_event(one: Repository, value: Status) -> Json:
     }
 
 
-def workflow(one: Repository) -> Json:
-    """The one workflow of a repository: its CI file."""
+def workflow(one: Repository, path: str) -> Json:
+    """The one workflow of a repository: its CI file, under the path that its runs show."""
     return {
         **people.identity("Workflow", WORKFLOW_ID),
         "name": WORKFLOW_NAME,
-        "path": WORKFLOW_PATH,
+        "path": path,
         "state": "active",
         **people.lifetime(one.created_at),
         "url": f"{one.url}/actions/workflows/{WORKFLOW_ID}",
-        "html_url": f"{one.page}/blob/{one.default_branch}/{WORKFLOW_PATH}",
+        "html_url": f"{one.page}/blob/{one.default_branch}/{path}",
         "badge_url": f"{one.page}/workflows/{WORKFLOW_NAME}/badge.svg",
     }
 
@@ -157,7 +156,7 @@ def workflow_run(one: Repository, run: WorkflowRun, attempt: int | None = None) 
         "name": WORKFLOW_NAME,
         "head_branch": run.head_branch,
         "head_sha": run.head_sha,
-        "path": WORKFLOW_PATH,
+        "path": run.path,
         "display_title": head.message.partition("\n")[0],
         "run_number": run.number,
         "run_attempt": number,
@@ -194,7 +193,7 @@ def job(one: Repository, run: WorkflowRun, check: CheckRun) -> Json:
         "started_at": begun,
         "completed_at": people.when(check.completed_at),
     }
-    steps = [
+    steps = _steps_now(one.world, check) or [
         {"name": f"step {number}", "number": number, **course}
         for number in range(1, max(1, check.failed_steps) + 1)
     ]
@@ -219,6 +218,32 @@ def job(one: Repository, run: WorkflowRun, check: CheckRun) -> Json:
         "runner_group_name": "sandbox",
         "workflow_name": WORKFLOW_NAME,
     }
+
+
+def _steps_now(world: World, check: CheckRun) -> list[Json]:
+    """The steps of a job as far as they are; those that its end cut off were cancelled."""
+    shown: list[Json] = []
+    until = check.completed_at or world.now()
+    for number, step in enumerate(check.steps, 1):
+        has_begun, has_ended = step.begins_at <= until, step.ends_at <= until
+        status, conclusion = "queued", None
+        if has_ended:
+            status, conclusion = "completed", step.conclusion
+        elif check.completed_at is not None:
+            status, conclusion = "completed", "cancelled"
+        elif has_begun:
+            status = "in_progress"
+        shown.append(
+            {
+                "name": step.name,
+                "number": number,
+                "status": status,
+                "conclusion": conclusion,
+                "started_at": stamp(step.begins_at) if has_begun else None,
+                "completed_at": stamp(step.ends_at) if has_ended else None,
+            }
+        )
+    return shown
 
 
 def artifact(one: Repository, run: WorkflowRun, value: Artifact) -> Json:

@@ -14,6 +14,7 @@ from bot.sandbox.world import Repository, World
 
 CO_AUTHOR = re.compile(r"^co-authored-by: *(.+?) *<([^<>]*)>$", flags=re.IGNORECASE | re.MULTILINE)
 CONTENT_MAX = 1_000_000  # a larger file comes without its content
+FILES_OF_A_COMMIT_MAX = 3000  # of a pushed one
 
 
 def signature(one: Signature) -> Json:
@@ -98,10 +99,10 @@ def simple_commit(value: Commit) -> Json:
 
 
 def pushed_commit(one: Repository, value: Commit) -> Json:
-    """A commit inside a push event, with the files that differ from its first parent's."""
+    """A commit inside a push event, with the first files that differ from its first parent's."""
     objects = one.git.objects
     before = objects.a_commit(value.parents[0]).tree if value.parents else None
-    changed = list(objects.changed(before, value.tree))
+    changed = list(objects.changed(before, value.tree))[:FILES_OF_A_COMMIT_MAX]
     return {
         **simple_commit(value),
         "distinct": True,

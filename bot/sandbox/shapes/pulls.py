@@ -122,7 +122,7 @@ def async_merge(value: AsyncMerge) -> Json:
 
 def pull(one: PullRequest, files: tuple[FileChange, ...]) -> Json:
     """A pull request asked for by itself, or in a webhook; `files` are its changes."""
-    state = merge_rules.merge_state(one).lower()
+    state = merge_rules.last_merge_state(one).lower()
     objects = one.repository.git.objects
     return {
         **pull_simple(one),
@@ -233,6 +233,13 @@ def reaction(world: World, value: Reaction) -> Json:
     }
 
 
+def _written_by(value: Comment | Issue) -> Json | None:
+    """The App that wrote it; None for a person, and where GitHub does not show it."""
+    repository = value.issue.repository if isinstance(value, Comment) else value.repository
+    world = repository.world
+    return None if world.face.hides_app else people.app_or_none(world, value.via)
+
+
 def comment(value: Comment) -> Json:
     """One comment."""
     issue, repository = value.issue, value.issue.repository
@@ -246,7 +253,7 @@ def comment(value: Comment) -> Json:
         **people.lifetime(value.created_at, value.updated_at),
         "author_association": _association(repository, value.author),
         "body": value.body,
-        "performed_via_github_app": people.app_or_none(repository.world, value.via),
+        "performed_via_github_app": _written_by(value),
         "reactions": _reaction_rollup(url, value.reactions),
     }
 
@@ -287,7 +294,7 @@ def issue(value: Issue) -> Json:
         "state_reason": None if value.open or pull else "completed",
         "comments": len(value.comments),
         "closed_by": people.account_or_none(repository.world, value.closed_by),
-        "performed_via_github_app": people.app_or_none(repository.world, value.via),
+        "performed_via_github_app": _written_by(value),
         "reactions": _reaction_rollup(url, value.reactions),
     }
     if pull is not None:

@@ -34,6 +34,8 @@ async def create(call: Call, asked: models.CreateToken) -> answers.IssuedToken:
         role=asked.role,
         repositories=asked.scope(),
         expires_in_days=asked.lifetime_days(),
+        open_entries=asked.open_entries or 0,
+        ci_minutes=asked.ci_minutes or 0,
     )
     return _issued(await tokens.create_token(call.runtime, request, call.actor))
 

@@ -96,6 +96,12 @@ LOCK_ORGANIZATION = (
     .where(organizations.c.id == bindparam("of_org"))
     .with_for_update(key_share=True)
 )
+# NO KEY UPDATE: see LOCK_ORGANIZATION.
+LOCK_LIMITS = (
+    select(tokens.c.open_entries, tokens.c.ci_minutes)
+    .where(tokens.c.id == bindparam("of_id"))
+    .with_for_update(key_share=True)
+)
 SELECT_LIVE_TOKENS = SELECT_TOKEN.where(_LIVE).order_by(tokens.c.created_at, tokens.c.id)
 COUNT_LIVE_TOKENS = select(func.count()).select_from(tokens).where(_LIVE)
 
@@ -144,6 +150,15 @@ def lock_organization(session: Connection, org_id: int) -> None:
     Elsewhere than on SQLite, which has one writer, two that count at once would both find room.
     """
     session.execute(LOCK_ORGANIZATION, {"of_org": org_id})
+
+
+def lock_limits(session: Connection, token_id: str) -> tuple[int, int]:
+    """Return how many open entries and CI minutes a token may have, each 0 without a limit.
+
+    Until the commit nobody else learns them, so that two requests cannot both find room.
+    """
+    row = session.execute(LOCK_LIMITS, {"of_id": token_id}).first()
+    return (0, 0) if row is None else (row.open_entries, row.ci_minutes)
 
 
 def organization_by_slug(session: Connection, host: str | None, slug: str) -> Organization | None:

@@ -85,6 +85,15 @@ def of_deployment(session: Connection, *actions: str) -> tuple[AuditEntry, ...]:
     return tuple(_entry(row) for row in session.execute(statement))
 
 
+def of_subject(
+    session: Connection, org_id: int, action: str, subject: str
+) -> tuple[AuditEntry, ...]:
+    """Return the entries of an action about one thing of an organization, oldest first."""
+    is_meant = (audit.c.action == action) & (audit.c.subject == subject)
+    statement = select(audit).where(audit.c.org_id == org_id, is_meant).order_by(audit.c.id)
+    return tuple(_entry(row) for row in session.execute(statement))
+
+
 def entries_before(
     session: Connection, org_ids: Sequence[int] | None, wanted: AuditFilter, no: int, limit: int
 ) -> tuple[AuditEntry, ...]:

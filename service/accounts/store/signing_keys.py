@@ -19,6 +19,11 @@ END = (
     .where(keys.c.id == bindparam("of_id"), keys.c.is_present.is_(True))
     .values(is_present=False, until=bindparam("ended"))
 )
+BEGIN = (
+    update(keys)
+    .where(keys.c.id == bindparam("of_id"), keys.c.since > bindparam("begun"))
+    .values(since=bindparam("begun"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,11 @@ def add(session: Connection, key: SigningKey) -> None:
     """Store a key as the present one, unless there is one."""
     row = {"id": key.id, "public": key.public, "sealed": key.sealed, "since": key.since}
     session.execute(INSERT, {**row, "until": None, "is_present": True})
+
+
+def begin(session: Connection, key_id: str, at: datetime) -> None:
+    """Let a key have signed from this moment, if it did so only later."""
+    session.execute(BEGIN, {"of_id": key_id, "begun": at})
 
 
 def end(session: Connection, key_id: str, at: datetime) -> None:

@@ -24,7 +24,8 @@ class RepositoryAliasRow(Row, table=True):
 class ApiTokenRow(Row, table=True):
     """An API token by its public id; `repositories` NULL means all.
 
-    `granted_until` is the end that it was made with, `expires_at` its end now.
+    `granted_until` is the end that it was made with, `expires_at` its end now. `open_entries` and
+    `ci_minutes` are its limits in all queues; 0: no limit.
     """
 
     __tablename__ = "api_token"
@@ -40,6 +41,8 @@ class ApiTokenRow(Row, table=True):
     last_used_at: datetime | None = Field(sa_type=Utc)
     revoked_at: datetime | None = Field(sa_type=Utc)
     granted_until: datetime | None = Field(sa_type=Utc)
+    open_entries: int = Field(sa_column_kwargs={"server_default": "0"}, sa_type=Id)
+    ci_minutes: int = Field(sa_column_kwargs={"server_default": "0"}, sa_type=Id)
 
 
 class WebSessionRow(Row, table=True):

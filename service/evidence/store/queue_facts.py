@@ -14,7 +14,7 @@ from service.mergequeue.store import runs as stored_runs
 from service.mergequeue.store.tables_queues import MergeQueueRow, RunRow
 from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.store.uploads import uploads
-from service.vocabulary import Sha
+from service.vocabulary import QueueRef, Sha
 
 runs = RunRow.__table__
 queues = MergeQueueRow.__table__
@@ -83,6 +83,16 @@ def tested_run(session: Connection, repository_id: int, sha: Sha, branch: str | 
     """
     ids = _ids_of_run(session, repository_id, sha, branch)
     return None if ids is None else stored_runs.run(session, *ids)
+
+
+def live_run(session: Connection, repository_id: int, sha: Sha) -> tuple[QueueRef, Run] | None:
+    """Return the live test run on exactly this commit, with its queue."""
+    for queue_id, run_id in stored_queues.run_of_sha(session, repository_id, sha):
+        queue = stored_queues.ref_by_id(session, queue_id)
+        run = stored_runs.run(session, queue_id, run_id)
+        if queue is not None and run is not None:
+            return queue, run
+    return None
 
 
 def tested_target(

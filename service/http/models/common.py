@@ -72,6 +72,7 @@ def _address(letter: str) -> str:
 # As RFC 3986 has it, so that what is stored can be answered as a URI.
 WEB = rf"^(?:https?://{_PLACE}{_address(_LETTER)})?$(?!\n)"
 TEMPLATE = rf"^(?=.*[{{]id[}}])https://{_PLACE}{_address(_LETTER + '|[{]id[}]')}$(?!\n)"
+LANDING = r"^(?:#[1-9][0-9]{0,8}|[0-9a-f]{10,64})$(?!\n)"
 TICKET_ID = r"^[A-Za-z0-9._#/-]*$(?!\n)"
 # A `*` alone would make all names one.
 _PLAIN = r"[^*\x00-\x1f\x7f-\x9f]"
@@ -91,6 +92,8 @@ FORMS: Mapping[str, str] = {
     BRANCH: "must be a branch's name without control characters",
     COMMIT_START: "must be the commit, or its first 7 hexadecimal digits or more",
     COMMIT: "must be the whole commit: 40 hexadecimal digits, or 64",
+    LANDING: "must be `#` and the number of a pull request, or 10 hexadecimal digits or more of a "
+    "commit",
     UUID: "must be a UUID, as 6d1f7a52-8a0c-4c1a-9a55-3f3b1d6f2c10",
     TOKEN_ID: "must be the ten letters and digits after `hgt_`",
     MESSAGE: "must be the id of a message: msg_ and 32 hexadecimal digits",

@@ -8,6 +8,7 @@ import orjson
 from cachetools import LRUCache
 
 from service.http.encoding import Encoder
+from service.http.models.answers.troubles import TroubleShown
 from service.http.waiting import Versioned
 from service.mergequeue.api import responses
 from service.mergequeue.api.models.answers.pull_requests import ListedSubmission
@@ -15,6 +16,9 @@ from service.mergequeue.api.models.answers.queues import ENQUEUED_MAX
 from service.mergequeue.engine.checked import CheckedName
 from service.mergequeue.operations.views import PullRequestView, QueueView
 from service.runtime import Options
+from service.troubles import Trouble
+
+Troubles = tuple[Trouble, ...]
 
 QUEUES_BYTES_MAX = 64 * 1024 * 1024
 """The answer for a queue of 5,000 pull requests has about four million bytes."""
@@ -28,10 +32,11 @@ def submission(
     return _versioned(Encoder(options.enum_case).encoded(answer))
 
 
-def queue(view: QueueView, options: Options, now: datetime) -> Versioned:
+def queue(view: QueueView, options: Options, now: datetime, troubles: Troubles = ()) -> Versioned:
     """Return the answer about a queue with its pull requests."""
     encoder = Encoder(options.enum_case)
     answer = encoder.plain(responses.queue(view, options, now))
+    answer["troubles"] = [encoder.plain(each) for each in TroubleShown.each(troubles, now)]
     answer["enqueuedPullRequests"] = [
         encoder.plain(responses.submission(each, options), ListedSubmission)
         for each in view.entries[:ENQUEUED_MAX]
@@ -50,16 +55,16 @@ class QueueAnswers:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._kept: LRUCache[int, tuple[QueueView, Versioned]]
-        self._kept = LRUCache(QUEUES_BYTES_MAX, lambda kept: len(kept[1].body))
+        self._kept: LRUCache[int, tuple[QueueView, Troubles, Versioned]]
+        self._kept = LRUCache(QUEUES_BYTES_MAX, lambda kept: len(kept[2].body))
 
-    def answer(self, view: QueueView, now: datetime) -> Versioned:
+    def answer(self, view: QueueView, now: datetime, troubles: Troubles = ()) -> Versioned:
         """Return the answer about a queue with its pull requests, made once of each view."""
         known = self._kept.get(view.queue.id)
-        if known is not None and known[0] is view:
-            return known[1]
-        made = queue(view, self._options, now)
-        self._kept[view.queue.id] = (view, made)
+        if known is not None and known[0] is view and known[1] == troubles:
+            return known[2]
+        made = queue(view, self._options, now, troubles)
+        self._kept[view.queue.id] = (view, troubles, made)
         return made
 
 

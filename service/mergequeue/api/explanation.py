@@ -1,15 +1,16 @@
 """Why a pull request is not merged yet, as `/explainPullRequest` shows it."""
 
-from service.mergequeue.api import responses
+from service import troubles
+from service.http.models.answers.troubles import TroubleShown
+from service.mergequeue.api import next_steps, responses
 from service.mergequeue.api.models.answers import pull_requests as answers
-from service.mergequeue.api.models.answers.runs import IncompleteReport
-from service.mergequeue.engine.explaining.conditions import Condition, ConditionCode
+from service.mergequeue.api.models.answers.conflicts import ConflictOf
+from service.mergequeue.engine.explaining.conditions import Condition
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState
-from service.mergequeue.engine.suspicion import Fate, Suspicion
+from service.mergequeue.engine.suspicion import Suspicion
 from service.mergequeue.operations.views import ExplainView
 from service.mergequeue.wording import conditions, endings, notices, reasons, suspicions
-from service.mergequeue.wording.failed_tests import FailedTest, Standing
 from service.text import markdown, phrases
 
 SAMPLES_MIN = 5
@@ -26,18 +27,33 @@ def explanation(view: ExplainView, queue: MergeQueue) -> answers.Explanation:
         state=entry.state,
         reason=entry.reason,
         summary=summary(view),
+        troubles=TroubleShown.each(view.troubles, view.text.now),
         conditions=[_condition(each, queue) for each in view.explained.conditions],
         next=_next(view),
         required_statuses=list(dict.fromkeys(each.name for each in view.required.names)),
         required_statuses_source=view.required.source,
         suspicion=_suspicion(view.explained.suspicion),
-        suspects=_suspects(view),
-        failures=_failures(view),
+        suspects=view.step.suspects,
+        failures=next_steps.failures(view.step.failures),
+        next_step=next_steps.shown(view.step),
         required_checks=responses.required_checks(view.text.checked),
+        conflicts=_conflicts(view),
         page=notices.page_of(view.text),
         eta=eta,
         eta_unknown_reason=None if eta is not None else eta_unknown_because(view, queue),
     )
+
+
+def _conflicts(view: ExplainView) -> list[ConflictOf]:
+    foreseen, number = view.conflicts, view.pull_request.entry.pr
+    if foreseen is None:
+        return []
+    order = foreseen.order_of(number)
+    text = "" if order is None else order.text
+    return [
+        ConflictOf(pr_number=one.other(number) or 0, paths=[*one.paths], text=text)
+        for one in foreseen.of(number)
+    ]
 
 
 def _next(view: ExplainView) -> answers.NextNews | None:
@@ -48,44 +64,6 @@ def _next(view: ExplainView) -> answers.NextNews | None:
         return answers.NextNews(what=what, at=following.at, pull_requests=list(following.prs))
     step = markdown.plain(endings.next_step(known)) if known.state in FINAL else ""
     return answers.NextNews(what=step, at=None, pull_requests=[]) if step else None
-
-
-def _failures(view: ExplainView) -> answers.FailuresShown | None:
-    found = notices.failures_of(view.text)
-    if found is None:
-        return None
-    return answers.FailuresShown(
-        text=found.text,
-        checks=[
-            answers.FailedCheckShown(
-                name=one.name, url=one.url or None, because=one.because or None
-            )
-            for one in found.checks
-        ],
-        tests=[_failed_test(one) for one in found.tests.shown],
-        failed_tests=found.tests.failed,
-        excused_tests=found.tests.excused,
-        incomplete_reports=[
-            IncompleteReport(name=name, reasons=list(lacks)) for name, lacks in found.tests.gaps
-        ],
-    )
-
-
-def _failed_test(test: FailedTest) -> answers.FailedTestShown:
-    return answers.FailedTestShown(
-        id=test.id,
-        name=test.name,
-        file=test.file or None,
-        line=test.line,
-        message=test.message,
-        trace=list(test.trace),
-        known_as=test.standing.value,
-        quarantined=test.standing is Standing.EXCUSED,
-        new_failure_text=test.is_new_text,
-        fails_on=test.fails_on or None,
-        log=test.log or None,
-        page=test.page or None,
-    )
 
 
 def _condition(condition: Condition, queue: MergeQueue) -> answers.ConditionShown:
@@ -113,37 +91,20 @@ def _suspicion(believed: Suspicion | None) -> answers.SuspicionShown | None:
     )
 
 
-_SEARCHED = (
-    ConditionCode.BISECTION_DONE,
-    ConditionCode.CAUSE_AHEAD,
-    ConditionCode.SUSPECTS_DECIDED,
-)
-
-
-def _suspects(view: ExplainView) -> list[int]:
-    """Return who may have caused the failure: by an open search, or by what is believed."""
-    entry, explained = view.pull_request.entry, view.explained
-    if entry.state in FINAL:
-        return []
-    found: set[int] = set()
-    for each in explained.conditions:
-        if each.code in _SEARCHED and not each.met:
-            # Of a search the first `count` are proven, and only the first `total` can have failed.
-            is_search = each.code is ConditionCode.BISECTION_DONE
-            found |= set(each.prs[each.count : each.total] if is_search else each.prs)
-        if each.code is ConditionCode.CONFIRMED and not each.met:
-            found |= set(each.prs or (entry.pr,))
-    if explained.suspicion is not None:
-        others = (one for run in explained.suspicion.newest_together for one in run.others)
-        found |= {entry.pr, *(one.pr for one in others if one.fate is Fate.UNDECIDED)}
-    return sorted(found)
-
-
 _ORDINALS = {1: "st", 2: "nd", 3: "rd"}
 
 
 def summary(view: ExplainView) -> str:
-    """Return where it stands, in one sentence; after its end also what to do about it."""
+    """Return where it stands, in one sentence; after its end also what to do about it.
+
+    Before it what keeps the process from working, if anything does.
+    """
+    return " ".join(
+        filter(None, [troubles.sentences(view.troubles, view.text.now), _place_of(view)])
+    )
+
+
+def _place_of(view: ExplainView) -> str:
     shown = view.pull_request
     entry, position = shown.entry, shown.position
     if entry.state in FINAL:

@@ -2,15 +2,18 @@
 
 from dataclasses import replace
 
+from service.errors import NotAllowed
 from service.http import rates
 from service.http.callers import Call, Caller
+from service.http.encoding import Encoder
 from service.http.models.common import Named
 from service.http.rates import RateClass
 from service.http.route import Route, read, write
 from service.http.waiting import Versioned
-from service.mergequeue.api import changes, encoded, explanation, responses
+from service.mergequeue.api import changes, encoded, explanation, next_steps, responses
 from service.mergequeue.api.models import lists as listed
 from service.mergequeue.api.models import pull_requests as models
+from service.mergequeue.api.models.answers import next_steps as step_answers
 from service.mergequeue.api.models.answers import pull_requests as answers
 from service.mergequeue.operations import (
     checked_names,
@@ -21,11 +24,13 @@ from service.mergequeue.operations import (
     pull_requests,
     queue_access,
     queue_views,
+    turn,
 )
 from service.mergequeue.operations.fork_runs import Claim
 from service.mergequeue.operations.impacted_targets import Upload
 from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.mergequeue.operations.views import PullRequestView
+from service.mergequeue.wording.next_steps import Place
 from service.provider.errors import Throttled
 from service.runtime import Runtime
 from service.vocabulary import QueueRef, Role
@@ -39,6 +44,8 @@ from service.vocabulary import QueueRef, Role
     "queue_not_found",
     "pull_request_not_found",
     "head_mismatch",
+    "failed_before",
+    "over_budget",
     "pull_request_closed",
     "pull_request_merged",
     "fork_needs_person",
@@ -51,15 +58,26 @@ from service.vocabulary import QueueRef, Role
 async def submit(call: Call, request: models.SubmitPullRequest) -> answers.SubmissionMade:
     """Submit a pull request to the queue.
 
-    One that is queued already keeps its place and takes the new options.
+    One that is queued already keeps its place and takes the new options. A refusal has
+    `next_step`: what to do next, as `/getNextStep` answers it.
     """
-    queue = await queue_of(call, request)
+    if request.again and call.caller.role is not Role.ADMIN:
+        raise NotAllowed(
+            "`again` needs a token of role admin, or a person with write access who comments "
+            "`/merge --again`."
+        )
     options = SubmitOptions(
-        priority=request.wanted_priority(), no_batch=request.no_batch, sha=request.pr.sha
+        priority=request.wanted_priority(),
+        no_batch=request.no_batch,
+        sha=request.pr.sha,
+        undoes=tuple(request.undoes or ()),
+        again=bool(request.again),
     )
-    submitted = await pull_requests.submit(
-        call.runtime, queue, request.pr.number, options, call.actor
-    )
+    async with next_steps.telling(call, _place(request, request.pr.number)):
+        queue = await queue_of(call, request)
+        submitted = await pull_requests.submit(
+            call.runtime, queue, request.pr.number, options, call.actor
+        )
     submission = await _submission(call, queue, submitted.view)
     return answers.SubmissionMade.of(submission, result=submitted.result)
 
@@ -89,6 +107,7 @@ async def cancel(call: Call, request: models.CancelPullRequest) -> answers.Submi
     models.RestartTestsOnPullRequest,
     answers.SubmissionRestarted,
     "queue_not_found",
+    "over_budget",
     "not_in_queue",
     "already_landed",
     "landing_in_progress",
@@ -209,6 +228,35 @@ async def explained(call: Call, request: models.ExplainPullRequest) -> answers.E
 
 
 @read(
+    "getNextStep",
+    models.GetNextStep,
+    step_answers.NextStepShown,
+    "queue_not_found",
+)
+async def next_step(call: Call, request: models.GetNextStep) -> bytes:
+    """Return what a program does next about a pull request, or wait until that is another step.
+
+    Exactly one of `WAIT`, `FIX`, `REBASE`, `RESUBMIT`, `SUPERSEDED`, `DROP`, `ASK`, `SUBMIT` and
+    `DONE`, with its evidence and the next call.
+    """
+    runtime, number = call.runtime, request.pr.number
+    async with next_steps.telling(call, _place(request, request.pr.number)):
+        queue = await queue_of(call, request)
+    known: dict[int, Versioned] = {}
+
+    async def found() -> Versioned:
+        version = (await turn.value(runtime, queue.id)).version
+        if version not in known:
+            made = await explain.next_step(runtime, queue, number)
+            body = Encoder(runtime.options.enum_case).encoded(next_steps.shown(made))
+            known.clear()
+            known[version] = Versioned(made.version, body)
+        return known[version]
+
+    return await changes.newest(call, f"queue/{queue.id}", request.awaited(), found)
+
+
+@read(
     "previewCancelPullRequest",
     models.PreviewCancelPullRequest,
     answers.CancelPreviewed,
@@ -314,6 +362,10 @@ async def queue_of(call: Call, request: Named) -> QueueRef:
     )
 
 
+def _place(request: Named, number: int) -> Place:
+    return Place(request.repo.ref, request.target_branch, number)
+
+
 PULL_REQUEST_ROUTES: tuple[Route, ...] = (
     submit,
     cancel,
@@ -324,6 +376,7 @@ PULL_REQUEST_ROUTES: tuple[Route, ...] = (
     list_pull_requests,
     timeline,
     explained,
+    next_step,
     preview_cancel,
     preview_priority,
     # It may cost a call of the provider.

@@ -50,7 +50,8 @@ async def get(call: Call, request: models.GetQueue) -> bytes:
 
     async def found() -> Versioned:
         view = await queue_views.queue_view(call.runtime, queue)
-        return call.cache(QueueAnswers).answer(view, call.runtime.clock.now())
+        known = call.runtime.troubles.of(queue.repo.host, queue.repo.owner)
+        return call.cache(QueueAnswers).answer(view, call.runtime.clock.now(), known)
 
     return await changes.newest(call, f"queue/{queue.id}", request.awaited(), found)
 

@@ -55,8 +55,9 @@ class CheckedName:
     """One required check of a run, and what counts for it.
 
     `run` is the run that has the report, `sha` the commit it is about. `because` says in words why
-    it was skipped, excused or optional, or failed without having run; names of others stand between
-    backticks. `tests` are the names of excused tests, `proof` is what proves their report.
+    it was skipped, excused or optional, or failed without having run or before its end; names of
+    others stand between backticks. `tests` are the names of excused tests, `proof` is what proves
+    their report.
     """
 
     name: str
@@ -144,7 +145,7 @@ def _checked(run: Run, one: verdict.Standing, names: Mapping[str, str]) -> Check
         sha=run.sha,
         url=one.named.url,
         reporter=None
-        if check is None
+        if check is None or one.doom is not None
         else Reporter(check.kind, check.source_id, check.id, check.attempt),
         because=_BECAUSE.get(ended) or _because(one),
         tests=tests,
@@ -163,6 +164,8 @@ def _because(one: verdict.Standing) -> str:
         return ""
     if one.is_revoked:
         return REVOKED
+    if one.doom is not None:
+        return f"it cannot pass any more, because {one.doom.part}"
     if one.named.because is None:
         return ""
     if not one.named.because:

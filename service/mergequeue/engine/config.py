@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from service.landed_work import GENERATED
 from service.mergequeue.engine.rules import EntryRule
+from service.mergequeue.engine.sensitive_paths import SENSITIVE_PATHS
 from service.settings import Chars, Form, Items, Range, Template, definitions, setting
-from service.vocabulary import MergeMethod
+from service.vocabulary import ConflictRule, MergeMethod
 
 
 class Mode(StrEnum):
@@ -48,6 +50,14 @@ class ConfirmFailures(StrEnum):
     ALWAYS = "ALWAYS"
 
 
+class UndoneWork(StrEnum):
+    """The treatment of merges that would take back merged work (docs/design/undone-work.md 6)."""
+
+    OFF = "OFF"
+    WARN = "WARN"
+    HOLD = "HOLD"
+
+
 class Hedging(StrEnum):
     """The uses of spare slots for tests of alternative bases."""
 
@@ -62,11 +72,26 @@ class BatchSizing(StrEnum):
     ADAPTIVE = "ADAPTIVE"
 
 
+class FairShares(StrEnum):
+    """The order of waiting pull requests inside a priority (docs/design/fair-shares.md 1)."""
+
+    OFF = "OFF"
+    SUBMITTERS = "SUBMITTERS"
+    PEOPLE_AND_AGENTS = "PEOPLE_AND_AGENTS"
+
+
 class ForkPolicy(StrEnum):
     """The admission of pull requests from forks (docs/design/security.md 4)."""
 
     REQUIRE_MAINTAINER = "REQUIRE_MAINTAINER"
     DENY = "DENY"
+
+
+class ConflictRadar(StrEnum):
+    """The uses of the mirror to compare open pull requests (docs/design/conflicts.md 2)."""
+
+    OFF = "OFF"
+    ON = "ON"
 
 
 class TestBranchConstruction(StrEnum):
@@ -77,37 +102,16 @@ class TestBranchConstruction(StrEnum):
     PUSH_NEW_BRANCH_FROM_TEMP = "PUSH_NEW_BRANCH_FROM_TEMP"
 
 
-SENSITIVE_PATHS = (
-    ".github/*",
-    "action.yml",
-    "action.yaml",
-    "headgate.yml",
-    "trunk.yaml",
-    ".trunk/*",
-    "CODEOWNERS",
-    ".gitmodules",
-    ".gitattributes",
-    ".circleci/*",
-    ".buildkite/*",
-    "Jenkinsfile*",
-    "*.jenkinsfile",
-    ".jenkins/*",
-    ".gitlab-ci*.yml",
-    ".gitlab/*",
-    "azure-pipelines*",
-    ".azure-pipelines/*",
-    ".pipelines/*",
-    ".travis.yml",
-    ".drone.*",
-    ".woodpecker*",
-    ".woodpecker/*",
-    "appveyor.yml",
-    ".appveyor.yml",
-    "bitbucket-pipelines.yml",
-    ".teamcity/*",
-    ".sandbox/*",
-)
-"""Files that decide what CI runs, who reviews, what git fetches, and how the queue works."""
+class RedTarget(StrEnum):
+    """Responses to a check that turns red on the target branch (docs/design/red-target.md 1).
+
+    REPORT: the culprit is searched, and its pull request is told. REVERT: its revert is also
+    opened and submitted.
+    """
+
+    OFF = "OFF"
+    REPORT = "REPORT"
+    REVERT = "REVERT"
 
 
 class SettingSource(StrEnum):
@@ -130,9 +134,18 @@ class BatchingRule:
     policy: str = "ISOLATE"
 
 
-ListValue = tuple[str, ...] | tuple[BatchingRule, ...] | tuple[EntryRule, ...]
+ListValue = (
+    tuple[str, ...] | tuple[BatchingRule, ...] | tuple[ConflictRule, ...] | tuple[EntryRule, ...]
+)
 ConfigValue = bool | int | float | str | None | ListValue
 """The types of the values of settings."""
+
+
+RULES_NEED_LANDING = (
+    "needs `mergeMethod: MERGE_COMMIT`, or `SQUASH` with `landTestedCommits: true`: only there the "
+    "tested merge itself lands, and another one knows no rules"
+)
+"""The need of `conflictRules`, in words that follow the name of the setting."""
 
 
 TITLE_PLACEHOLDERS = (
@@ -269,6 +282,11 @@ class QueueConfig:
         True,
         "a check that fails only by known flaky tests is run again and blames no pull request",
         "false when every failure counts, also of known flaky tests",
+    )
+    early_failures: bool = setting(
+        True,
+        "a required check [fails early](../explanation/early-failures.md), by a failed job or step",
+        "false when a workflow repairs a failed job by itself, for example by starting it again",
     )
     max_excused_failures: int = setting(
         5,
@@ -449,12 +467,100 @@ class QueueConfig:
         "to let a dependency bot submit its own pull requests",
         Items("logins", 100),
     )
+    red_target: RedTarget = setting(
+        RedTarget.OFF,
+        "whether a required check, or one of `redTargetChecks`, that turns red on the target "
+        "branch starts a search for the pull request that broke it. `REPORT`: a comment on that "
+        "pull request names the proof. `REVERT`: a revert is also opened and submitted as urgent",
+        "`REPORT` when some checks run only after the merge; `REVERT` once its reports were right, "
+        "see [When main turns red](../how-to/red-main.md)",
+    )
+    red_target_checks: tuple[str, ...] = setting(
+        (),
+        "further checks that are watched on the target branch, which the queue does not wait for",
+        "for nightly or slow checks that run after the merge",
+        Items("names", 255, are_distinct=True),
+    )
+    red_target_runs: int = setting(
+        12,
+        "test runs that one search may use; with 12 the culprit among up to five pull requests is "
+        "found in the time of one run",
+        "more when many pull requests land between two runs of a watched check",
+        Range(4, 100),
+    )
+    conflict_radar: ConflictRadar = setting(
+        ConflictRadar.OFF,
+        "whether open pull requests are compared with each other, also those that nobody has "
+        "queued, so that a conflict is known before it costs a test run; it writes nothing on pull "
+        "requests",
+        "`ON` where many pull requests are open at the same time, see [Conflicts]"
+        "(../how-to/conflicts.md#see-conflicts-before-they-happen)",
+    )
+    conflict_rules: tuple[ConflictRule, ...] = setting(
+        (),
+        "rules that resolve conflicts in files to which lines are only added; only where the "
+        "tested merge itself lands: with `MERGE_COMMIT`, or with `SQUASH` and `landTestedCommits`",
+        "for changelogs and lists that most pull requests add to, see [Conflicts in append-only "
+        "files](../how-to/conflicts.md#resolve-conflicts-in-append-only-files)",
+    )
+    undone_work: UndoneWork = setting(
+        UndoneWork.HOLD,
+        "what becomes of a pull request whose merge would take back merged work, and says nothing "
+        "of it: `HOLD`: it waits until it is rebased or declares it. "
+        "`WARN`: its comment says so, and it lands. `OFF`: nothing is judged",
+        "`WARN` to see first what would wait, see "
+        "[Undone work](../how-to/agents.md#when-a-pull-request-takes-back-merged-work)",
+    )
+    undone_work_days: int = setting(
+        30,
+        "how many days back merged work is guarded like this, as far as the queue has records",
+        "fewer if old work is often removed on purpose",
+        Range(1, 365),
+    )
+    generated_paths: tuple[str, ...] = setting(
+        GENERATED,
+        "files that programs write, in which merged work is not guarded; globs as in "
+        "`sensitivePaths`, matched against the path after a `/`",
+        "to add files that your programs write, such as a vendored folder; given paths replace the "
+        "default ones",
+        Items("paths", 100),
+    )
+    fair_shares: FairShares = setting(
+        FairShares.SUBMITTERS,
+        "the order inside a priority. `OFF`: of arrival. `SUBMITTERS`: submitters take turns, so "
+        "that one who submits many does not delay the others. `PEOPLE_AND_AGENTS`: the same, and "
+        "people and agents take turns with each other; an agent is an API token, an App or another "
+        "bot account",
+        "`PEOPLE_AND_AGENTS` when agents submit more than people; `OFF` to keep to the order of "
+        "arrival whoever submits, see [Fair shares](../design/fair-shares.md)",
+    )
+    open_entries_per_submitter: int = setting(
+        0,
+        "the pull requests that one person, App or token has in the queue at a time; 0: no limit. "
+        "One more is refused with `over_budget`",
+        "when one agent must not fill the queue; tokens can have "
+        "[limits of their own](../how-to/agents.md#budgets)",
+        Range(0, 5000),
+    )
+    ci_minutes_per_submitter: int = setting(
+        0,
+        "the CI minutes that the test runs of one person, App or token take in a day (UTC); 0: no "
+        "limit. After that its pull requests are refused with `over_budget` until the next day",
+        "when CI minutes are dear",
+        Range(0, 1_000_000),
+    )
     rules: tuple[EntryRule, ...] = setting(
         (),
         "which pull requests enter by themselves, go first, or wait, and when",
         "for labels that submit or go first, freezes, approvals on release branches, see "
         "[Rules](../how-to/rules.md)",
     )
+
+    @property
+    def rules_for_conflicts(self) -> tuple[ConflictRule, ...]:
+        """Return the rules that resolve conflicts, none unless the tested merge itself lands."""
+        is_merge = self.merge_method is not MergeMethod.REBASE
+        return self.conflict_rules if self.lands_commits and is_merge else ()
 
     @property
     def lands_commits(self) -> bool:

@@ -4,14 +4,16 @@ Closed unions (docs/design/engine.md 8). Time is `step`'s argument, never a fiel
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from service.landed_work import WorkJudged
 from service.mergequeue.engine.config import ConfigValue
 from service.mergequeue.engine.model import RepositoryFile, RequiredSet, RunStep, Tip
+from service.mergequeue.engine.past import NO_PAST, Past
 from service.mergequeue.engine.reasons import HoldReason, Reason
-from service.mergequeue.engine.reported import Evidence, Facts
+from service.mergequeue.engine.reported import Doomed, Evidence, Facts
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.reasons.record import HoldScope
@@ -26,6 +28,10 @@ class Submit:
     are the members below it in its stack, from the bottom up: all of them enter, or none. `entry`:
     change only this submission; if it has left, nothing enters. `rule`: it enters by this rule of
     the queue, which is its author; it is refused unless the rule still applies and it is ready.
+    `work` is how its merge onto the tip stands to landed work, `undoes` names what it
+    takes back on purpose (`Entry.undoes`), beside what it has named before.
+    `again`: a head that has failed is tested again. `past` is what the store knows, read in the
+    transaction; `taken_back` is the failed run whose failures are explained by now.
     """
 
     facts: Facts
@@ -37,6 +43,11 @@ class Submit:
     below: tuple["Submit", ...] = ()
     entry: str | None = None
     rule: str = ""
+    work: WorkJudged | None = None
+    undoes: tuple[str, ...] = ()
+    again: bool = False
+    taken_back: str | None = None
+    past: Past = NO_PAST
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +62,11 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Restart its tests."""
+    """Restart its tests; `past` is what its submitter uses, read in the transaction."""
 
     pr: int
     actor: Actor
+    past: Past = NO_PAST
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +136,14 @@ class FactsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class LandedWorkJudged:
+    """The merge of a pull request onto the tip was judged anew, which has moved since."""
+
+    pr: int
+    work: WorkJudged
+
+
+@dataclass(frozen=True, slots=True)
 class PullRequestGone:
     """The pull request does not exist any more."""
 
@@ -132,7 +152,11 @@ class PullRequestGone:
 
 @dataclass(frozen=True, slots=True)
 class TestBranchBuilt:
-    """A test branch was built: `steps` covers base and tested entries; base steps first."""
+    """A test branch was built: `steps` covers base and tested entries; base steps first.
+
+    `judged` is how the merge results of tested heads stand to what landed and to what is ahead, by
+    number.
+    """
 
     __test__ = False
     run: str
@@ -140,6 +164,7 @@ class TestBranchBuilt:
     steps: tuple[RunStep, ...]
     branch: str
     published: bool
+    judged: Mapping[int, WorkJudged] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +249,10 @@ class RerunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RerunRefused:
-    """The provider cannot run those checks again."""
+    """The provider cannot run those checks again, and says why."""
 
     run: str
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +272,19 @@ class PassRevoked:
 
     run: str
     checks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FailureForeseen:
+    """All required checks that cannot pass any more in this attempt of a run; empty: none.
+
+    Each of them is proved: by the workflow files of the target branch, by the history of the queue,
+    and by a part of the CI that the provider shows as failed (docs/design/early-failures.md 1).
+    """
+
+    run: str
+    attempt: int
+    doomed: tuple[Doomed, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,13 +317,15 @@ class TargetMoved:
     `prs` are pull requests merged by hand on the way; `rewritten` is true when the tip we knew
     is not an ancestor of it. Read what the queue knows before reading the tip: a tip read before
     a landing and compared after it would look like a rewritten one. `targets` is what the move
-    touches; None: unknown, so everything.
+    touches; None: unknown, so everything. `ours` are those of `prs` that our App itself landed
+    although this queue has no record of it, each with its commit.
     """
 
     tip: Tip
     prs: tuple[int, ...] = ()
     rewritten: bool = False
     targets: Targets | None = None
+    ours: tuple[tuple[int, Sha | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,19 +424,22 @@ class RatesMeasured:
     flake: float
     conflict: float
     minutes: Mapping[str, float]
+    foreseen: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryChanged:
     """A change of the repository or of our rights on it; `hold` names what is wrong.
 
-    `sends_results`: whether its tests' results come in. None: nothing new of that.
+    `sends_results`: whether its tests' results come in. `reruns`: whether we may run failed checks
+    again where they ran. None: nothing new of that.
     """
 
     available: bool | None = None
     hold: HoldReason | None = None
     text: str = ""
     sends_results: bool | None = None
+    reruns: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,6 +474,7 @@ Command = (
 
 Report = (
     FactsChanged
+    | LandedWorkJudged
     | PullRequestGone
     | TestBranchBuilt
     | NothingToTest
@@ -442,6 +487,7 @@ Report = (
     | RerunRefused
     | EvidenceReported
     | PassRevoked
+    | FailureForeseen
     | RequiredChanged
     | RulesChanged
     | WorkflowsChanged

@@ -100,6 +100,8 @@ def _alone_at_its_rank(draft: Draft, entry: Entry) -> None:
 
 
 def _run(draft: Draft, run: Run) -> None:
+    if run.is_foreseen and run.status is not RunStatus.FAILED:
+        raise InvariantBroken("E2", f"run {run.number} goes on with a failure that was foreseen")
     own = draft.own(run)
     is_searched = any(one.run == run.id for one in draft.queue.bisections.values())
     serves = run.kind in SPARE or run.kind is RunKind.TIP or is_searched or draft.is_kept(run)
@@ -165,10 +167,23 @@ def _final(draft: Draft, entry: Entry) -> None:
     run = draft.finished_runs.get(entry.run or "")
     if run is None or run.status is not RunStatus.FAILED:
         raise InvariantBroken("E6", f"{_name(entry)} is blamed without a failed run")
+    if run.is_foreseen and not _is_seconded(draft, entry, run):
+        raise InvariantBroken("E6", f"{_name(entry)} is blamed by a failure that no check reported")
     for member in run.base:
         ahead = draft.entry_of(member)
         if ahead is not None and ahead.state is not EntryState.TESTS_PASSED:
             raise InvariantBroken("E6", f"{_name(entry)} is blamed on top of {_name(ahead)}")
+
+
+def _is_seconded(draft: Draft, entry: Entry, run: Run) -> bool:
+    """Return whether another failed run speaks against the entry as well."""
+    believed = entry.detail.suspicion
+    if believed is not None and believed.alone + believed.together > 1:
+        return True
+    return any(
+        other.id != run.id and other.status is RunStatus.FAILED and entry.id in other.entry_ids
+        for other in draft.finished_runs.values()
+    )
 
 
 def _starts(draft: Draft) -> None:

@@ -10,20 +10,34 @@ from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 
+from service.landed_work import WorkJudged
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.records import Record, UntestedTip
-from service.mergequeue.engine.reported import CheckHistory, Evidence, Facts, Rates
+from service.mergequeue.engine.reported import CheckHistory, Doomed, Evidence, Facts, Rates
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
 from service.mergequeue.engine.suspicion import Suspicion
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.reasons.record import HoldScope
-from service.vocabulary import Actor, Blocker, Check, Foreign, RequiredName, RequiredSource, Sha
+from service.vocabulary import (
+    Actor,
+    Blocker,
+    Check,
+    Foreign,
+    RequiredName,
+    RequiredSource,
+    Resolved,
+    Sha,
+)
 
 PRIORITY_NAMES = {"urgent": 0, "high": 10, "medium": 100, "low": 200, "lowest": 255}
 """Named priorities, lower first; `medium` is the default (docs/design/testing.md 1)."""
 
 DEFAULT_PRIORITY = PRIORITY_NAMES["medium"]
+
+
+WaitingKey = tuple[int, tuple[int, int], int]
+"""Priority, turn and order of arrival, pull request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +53,7 @@ class Named:
     """A check with its page; `raw`: the word for one that did not run; `foreign` does not count.
 
     `because`: the job for which CI skipped it. `why`: where it runs, if not on test branches.
+    `doom`: it has not ended, and counts as failed by this part of the CI.
     """
 
     name: str
@@ -47,11 +62,15 @@ class Named:
     foreign: Foreign | None = None
     raw: str = ""
     why: str = ""
+    doom: Doomed | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """Evidence behind a reason: whatever of it is known (docs/design/engine.md 4)."""
+    """Evidence behind a reason: whatever of it is known (docs/design/engine.md 4).
+
+    `is_confirmed`: two runs blame the pull request for a failure, or one run and its own head.
+    """
 
     text: str = ""
     run: str | None = None
@@ -60,6 +79,7 @@ class Detail:
     paths: tuple[str, ...] = ()
     sha: Sha | None = None
     suspicion: Suspicion | None = None
+    is_confirmed: bool = False
 
 
 NOTHING = Detail()
@@ -114,7 +134,9 @@ class Entry:
     aside for one; `refusal` is the one it waits for now. `rested_on` is the base it had in a chain,
     before that became the target. `waits` are the rules that make it wait now. `is_priority_given`:
     a person gave its priority, which no rule changes.
-    `would_land_at` is when a queue in shadow would have landed it.
+    `would_land_at` is when a queue in shadow would have landed it. `work` is how its newest merge
+    result stands to landed work; None: not judged. `undoes` names landings that it takes back on
+    purpose, as a command says: by `#` and number, or by the beginning of a commit.
     """
 
     id: str
@@ -163,11 +185,14 @@ class Entry:
     waits: tuple[Waiting, ...] = ()
     is_priority_given: bool = False
     would_land_at: datetime | None = None
+    work: WorkJudged | None = None
+    undoes: tuple[str, ...] = ()
+    turn: int = 0
 
     @property
-    def waiting_key(self) -> tuple[int, int, int]:
-        """Its place among waiting entries: by priority, then by when they were first ready."""
-        return self.priority, self.seq or 0, self.pr
+    def waiting_key(self) -> WaitingKey:
+        """Its place among waiting entries: by priority, turn, and when they were first ready."""
+        return self.priority, (self.turn, self.seq or 0), self.pr
 
     @property
     def priority_rule(self) -> str:
@@ -193,13 +218,17 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """Commit and tree of a test branch after one head; `contained` heads add no commit."""
+    """Commit and tree of a test branch after one head; `contained` heads add no commit.
+
+    `resolved`: the conflicts of this merge that rules resolved.
+    """
 
     pr: int
     head: Sha
     commit: Sha
     tree: Sha
     contained: bool
+    resolved: tuple[Resolved, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -214,7 +243,12 @@ class Run:
     no branch: its heads were in its base already. Probes and confirmations name their
     `bisection`; a hedge names in `without` the entries it was built without on purpose, a witness
     in `witness_of` the failed run of its suspect. `revoked` are ids of reports that count as failed
-    although they passed. `is_flaky`: an earlier attempt failed by known flaky tests alone.
+    although they passed. `is_flaky`: an earlier attempt failed by known flaky tests alone. `doomed`
+    are the required checks of this attempt that cannot pass any more; `is_foreseen`: it has failed
+    by such alone, and no required check has reported a failure. `repeats` is the failed run whose
+    failed checks this one runs again on the same commit: the first run of that commit began at
+    `first_at`, and `share` is the part of a whole run's time that this one probably takes. A run
+    that `is_repeated` is not repeated again.
     """
 
     id: str
@@ -256,6 +290,17 @@ class Run:
     bisection: str | None = None
     without: tuple[str, ...] = ()
     witness_of: str | None = None
+    doomed: tuple[Doomed, ...] = ()
+    is_foreseen: bool = False
+    repeats: str | None = None
+    first_at: datetime | None = None
+    share: float = 1.0
+    is_repeated: bool = False
+
+    @property
+    def reported_since(self) -> datetime:
+        """The time from which on CI may have reported on the commit."""
+        return self.first_at or self.created_at
 
     @cached_property
     def members(self) -> tuple[Member, ...]:
@@ -473,6 +518,20 @@ class ShadowTime:
     until: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """The turn that the starts of one priority have reached (docs/design/fair-shares.md 1).
+
+    `agents` counts apart where people and agents have their own shares; then `is_agent_last` says
+    whose entry was the last to start.
+    """
+
+    priority: int
+    people: int = 0
+    agents: int = 0
+    is_agent_last: bool = True
+
+
 @dataclass(frozen=True)
 class MergeQueue:
     """One queue. `entries` by pull request number and `runs` by id hold only what is live.
@@ -484,6 +543,8 @@ class MergeQueue:
     `records` are failed runs that are not explained yet, the oldest first; `rates` are measured.
     `config` is in force. `own_config` is what would be without the repository's file; None: the
     file sets nothing. `chosen` names the settings that were set on the queue itself, sorted.
+    `turns` has each priority once, in order, as far as something of it has started. From
+    `reruns_from` on a failed check may run again where it ran; None: the provider does not let us.
     """
 
     id: int
@@ -519,6 +580,8 @@ class MergeQueue:
     land_after: datetime | None = None
     unexplained: tuple[Unexplained, ...] = ()
     shadow_time: ShadowTime | None = None
+    reruns_from: datetime | None = None
+    turns: tuple[Turns, ...] = ()
     next_seq: int = 1
     next_run: int = 1
     next_bisection: int = 1

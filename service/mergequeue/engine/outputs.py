@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.model import Detail, Entry, LandMode, MergeQueue, Proof, Run, Tip
+from service.mergequeue.engine.past import Blamed, Over
 from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
@@ -85,10 +86,14 @@ class Land:
 
 @dataclass(frozen=True, slots=True)
 class RetireRun:
-    """The run is over: branch and draft go; `stop_ci` when its checks may still run."""
+    """The run is over: branch and draft go; `stop_ci` when its checks may still run.
+
+    `keeps_branch`: another run has the same branch, because one repeats the other's failed checks.
+    """
 
     run: str
     stop_ci: bool
+    keeps_branch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +197,11 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunBuilt:
-    """Its test branch was built at `sha`."""
+    """Its test branch was built at `sha`, or is that of the run that it `repeats`."""
 
     run: str
     sha: Sha
+    repeats: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,10 +225,14 @@ class RunFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunRetired:
-    """No entry refers to the run any more; `why` is the reason its entries left it."""
+    """No entry refers to the run any more; `why` is the reason its entries left it.
+
+    `keeps_branch`: its test branch stays for another run.
+    """
 
     run: str
     why: Reason
+    keeps_branch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,7 +402,8 @@ class Refused:
     """A command the queue does not take; nothing changed. `field` for `invalid_value`.
 
     For `conflict_after_landing`, `prs` are the pull request and the one below it, `head` is the
-    head of that one, and `paths` are in conflict.
+    head of that one, and `paths` are in conflict. `blamed` is for `failed_before`, `over` for
+    `over_budget`.
     """
 
     reason: Reason
@@ -401,6 +412,8 @@ class Refused:
     prs: tuple[int, ...] = ()
     head: Sha | None = None
     paths: tuple[str, ...] = ()
+    blamed: Blamed | None = None
+    over: Over | None = None
 
 
 @dataclass(frozen=True, slots=True)

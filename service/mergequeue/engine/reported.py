@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from service.landed_work import NOTHING_DECLARED, Declaration
 from service.mergequeue.engine.rules import NOT_RULED, Ruled, Seen
 from service.provenance import Proof
 from service.vocabulary import (
@@ -19,6 +20,31 @@ from service.vocabulary import (
 
 RAN_WITHIN = timedelta(days=90)
 """The time for which a check that ran on what landed shows that it can run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """A required check, by name, that cannot pass any more: a part of the CI of its commit failed.
+
+    The part is a `job`: the id of its check run is `check`, its suite `group`. The `step` or the
+    `test` that failed is empty if it is not known. `url` is the page of the part.
+    """
+
+    required: str
+    job: str
+    check: str
+    group: str
+    step: str = ""
+    test: str = ""
+    url: str = ""
+
+    @property
+    def part(self) -> str:
+        """The part that failed, as a clause; names of others stand between backticks."""
+        job = f"job `{self.job}`"
+        if self.test:
+            return f"test `{self.test}` of {job} failed"
+        return f"step `{self.step}` of {job} failed" if self.step else f"{job} failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +97,9 @@ class Facts:
     a pull request, not a tree. `in_stack`: it is a member of a native stack, which the provider
     lands by its merge call alone. `approvals` are told and decide nothing; None: not read.
     `seen` is the pull request as rules see it, kept for replays also where there are none; None: it
-    was not open. `ruled` is what the queue's rules came to when it was read.
+    was not open. `ruled` is what the queue's rules came to when it was read. `declared` is what its
+    title, text and label say that it takes back. `landed_by_us`: the provider shows that our App
+    merged or closed it, and this queue has no landing that may have done so.
     """
 
     pr: int
@@ -97,6 +125,8 @@ class Facts:
     approvals: tuple[Approval, ...] | None = None
     seen: Seen | None = None
     ruled: Ruled = NOT_RULED
+    declared: Declaration = NOTHING_DECLARED
+    landed_by_us: bool = False
 
     @property
     def below(self) -> tuple[int, ...]:
@@ -168,9 +198,11 @@ class Rates:
 
     `flake` is the chance that a run fails although everything in it is good, `conflict` that a
     change which is good by itself fails together with others. `minutes` is how long each check
-    takes, by name.
+    takes, by name. `foreseen` is the share of the failures expected by the estimates of submissions
+    that is on those which will probably fail; 0 if nothing is known of any.
     """
 
     flake: float = 0.02
     conflict: float = 0.03
     minutes: Mapping[str, float] = field(default_factory=dict)
+    foreseen: float = 0.0

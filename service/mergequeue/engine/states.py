@@ -44,6 +44,7 @@ class RunKind(StrEnum):
     HEDGE = "hedge"
     SCREEN = "screen"
     SECOND_LOOK = "second_look"
+    EARLY_LOOK = "early_look"
     WITNESS = "witness"
     TRY = "try"
     TIP = "tip"
@@ -62,8 +63,11 @@ class QueueState(StrEnum):
 FINAL = frozenset({EntryState.MERGED, EntryState.FAILED, EntryState.CANCELLED})
 """Nothing leaves these; submitting again makes a new entry."""
 
-SPARE = frozenset({RunKind.HEDGE, RunKind.SECOND_LOOK, RunKind.WITNESS, RunKind.TRY})
-"""Runs in slots that nothing else uses: they give way, and prove nothing for their entries."""
+GIVES_WAY = frozenset({RunKind.HEDGE, RunKind.SECOND_LOOK, RunKind.WITNESS, RunKind.TRY})
+"""Runs that end when something else needs their slot."""
+
+SPARE = GIVES_WAY | {RunKind.EARLY_LOOK}
+"""Runs that begin in slots that nothing else uses, and prove nothing for their entries."""
 
 MAIN_SLOTS = frozenset({RunKind.MAIN, RunKind.SCREEN}) | SPARE
 """Runs that take main slots while in progress (docs/design/testing.md 3)."""
@@ -100,7 +104,7 @@ RUN_TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
     RunStatus.IN_PROGRESS: frozenset(
         {RunStatus.IN_PROGRESS, RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED}
     ),
-    RunStatus.FAILED: frozenset({RunStatus.SUCCEEDED}),
+    RunStatus.FAILED: frozenset({RunStatus.SUCCEEDED, RunStatus.IN_PROGRESS}),
     RunStatus.SUCCEEDED: frozenset({RunStatus.IN_PROGRESS, RunStatus.FAILED}),
     RunStatus.CANCELLED: frozenset(),
 }

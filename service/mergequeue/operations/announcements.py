@@ -11,7 +11,8 @@ from datetime import datetime
 
 from service.accounts import page_addresses
 from service.database.database import Tx
-from service.mergequeue.engine.explaining.explain import Explained
+from service.mergequeue.engine.explaining.explain import Explained, explain_entry
+from service.mergequeue.engine.explaining.next_steps import next_step_of
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
 from service.mergequeue.engine.outputs import (
     EntryMoved,
@@ -23,18 +24,22 @@ from service.mergequeue.engine.outputs import (
     Step,
 )
 from service.mergequeue.engine.states import EntryState
+from service.mergequeue.operations.next_steps import described_step
 from service.mergequeue.operations.run_failures import RunFailures
+from service.mergequeue.reasons.record import StepKind
 from service.mergequeue.store import journal, runs
 from service.mergequeue.wording import failed_tests, notices, payloads, situation
 from service.mergequeue.wording.notices import Failures
 from service.mergequeue.wording.payloads import Scene, Subject
 from service.mergequeue.wording.situation import PullRequestText
 from service.notifications import notifications
-from service.notifications.messages import Message
+from service.notifications.messages import Message, wants
 from service.notifications.store import subscribers
 from service.runtime import EnumCase, Runtime
 from service.text.markdown import Links
 from service.vocabulary import QueueRef
+
+STEP_CHANGED = "next_step.changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +73,12 @@ def announce(session: Tx, runtime: Runtime, result: TurnResult) -> bool:
         pages=page_addresses.of_queue(runtime.options, ref.repo, ref.branch),
         is_lower=runtime.options.enum_case is EnumCase.LOWER,
     )
-    for message in _Announcer(session, runtime, result, scene).messages():
+    announcer = _Announcer(session, runtime, result, scene)
+    for message in announcer.messages():
         notifications.enqueue(session, runtime, message, listening)
+    if any(wants(each.events, STEP_CHANGED) for each in listening):
+        for message in announcer.changed_steps():
+            notifications.enqueue(session, runtime, message, listening)
     return True
 
 
@@ -140,32 +149,67 @@ class _Announcer:
             self._failures(moved),
         )
 
+    def changed_steps(self) -> Iterator[Message]:
+        """Return a message for each pull request whose next step is of another kind than before.
+
+        Nothing is said of a wait, and of a submission after which the next one began.
+        """
+        whole, before = self.result.whole, self.result.before
+        live = whole.queue
+        now = {one.id: one for one in whole.finished_entries if one.pr not in live.entries}
+        now |= {one.id: one for one in live.entries.values() if self._is_changed(one)}
+        for entry in now.values():
+            explained = explain_entry(live, entry, self.result.now)
+            kind = next_step_of(entry, explained).kind
+            known = self._before(entry.pr, entry.id)
+            if kind is StepKind.WAIT:
+                continue
+            if before is not None and known is not None:
+                told = explain_entry(before, known, self.result.now)
+                if kind is next_step_of(known, told).kind:
+                    continue
+            text = self._text(entry, explained)
+            made = described_step(self.session, self.runtime, self.result.ref, text)
+            yield payloads.next_step_changed(self.scene, entry, made, self.result.now)
+
+    def _is_changed(self, entry: Entry) -> bool:
+        """Return whether an open submission, or the run that it is in, is another value."""
+        before, live = self.result.before, self.result.whole.queue
+        if before is None or before.entries.get(entry.pr) is not entry:
+            return True
+        run = entry.run or entry.verified_by or ""
+        return before.runs.get(run) is not live.runs.get(run)
+
     def _failures(self, moved: Entry) -> Failures | None:
         """Return what failed of one that left, by the record that its comment is made from."""
         if moved.state not in payloads.LEFT:
             return None
+        text = self._text(moved, Explained(moved.state, moved.reason, (), None))
+        return notices.failures_of(text)
+
+    def _text(self, entry: Entry, explained: Explained) -> PullRequestText:
+        """Return the record of a submission that its comment is made from."""
         ref, value = self.result.ref, self.scene.value
-        run = self._run(situation.last_run_of(moved))
+        run = self._run(situation.last_run_of(entry))
         tests = failed_tests.NONE
         if run is not None and value.sends_results:
             tests = self.runtime.links.of(RunFailures).named_in(
                 self.session, self.runtime, ref, run
             )
-        text = PullRequestText(
+        return PullRequestText(
             queue=value,
-            entry=moved,
-            explained=Explained(moved.state, moved.reason, (), None),
+            entry=entry,
+            explained=explained,
             run=run,
             position=None,
             length=0,
             left=None,
-            history=journal.timeline(self.session, ref.id, moved.pr, moved.id),
+            history=journal.timeline(self.session, ref.id, entry.pr, entry.id),
             links=Links(""),
             now=self.result.now,
             version="",
             tests=tests,
         )
-        return notices.failures_of(text)
 
     def _entry(self, pr: int, entry_id: str) -> Entry:
         """Return the submission as the turn left it."""

@@ -25,6 +25,7 @@ from service.mergequeue.operations import (
     naming,
     sweeping,
     turn,
+    undone_work,
     vehicles,
 )
 from service.mergequeue.store import landings, queues, runs
@@ -42,7 +43,7 @@ from service.provider.values import (
     Vehicle,
 )
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, CheckOutcome, MergeMethod, QueueRef, RepoRef, Sha
+from service.vocabulary import SYSTEM, CheckOutcome, QueueRef, RepoRef, Sha
 
 log = structlog.get_logger()
 
@@ -121,7 +122,7 @@ async def build_of_tip(runtime: Runtime, queue: QueueRef, action: BuildTestBranc
     runtime.crash_points.reach("act.build.before_send")
     inputs: list[Input] = []
     try:
-        made = await _started_anew(runtime.providers[queue.repo.host], request)
+        made = await started_anew(runtime.providers[queue.repo.host], request)
     except Refused as refused:
         code = _REFUSALS.get(refused.code, BuildRefusal.OTHER)
         inputs.append(TestBranchRefused(run.id, None, code, refused.message))
@@ -133,7 +134,7 @@ async def build_of_tip(runtime: Runtime, queue: QueueRef, action: BuildTestBranc
     await turn.take(runtime, queue.id, inputs)
 
 
-async def _started_anew(provider: Provider, request: DryTestRequest) -> DryTest:
+async def started_anew(provider: Provider, request: DryTestRequest) -> DryTest:
     """Show the branch to CI; one that an interrupted try has left is replaced."""
     try:
         return await provider.start_dry_test(request)
@@ -245,7 +246,8 @@ async def _request(
     reused = _reusable(value, action)
     steps = []
     for place, step in enumerate(action.steps):
-        commit = reused[place].commit if place < len(reused) else None
+        before = reused[place] if place < len(reused) else None
+        commit = None if before is None else before.commit
         tester = run if step.tested else _tester(value, step) or run
         message = ""
         if commit is None:
@@ -253,7 +255,9 @@ async def _request(
             message = await merge_messages.merge_message_of(runtime, queue, tester, step, trailers)
         date = tester.created_at
         fork = _fork(value, action, place) if run.config.land_tested_commits else None
-        steps.append(BuildStep(step.pr, step.head, message, date, step.tested, commit, fork))
+        resolved = () if before is None else before.resolved
+        made = (step.tested, commit, fork, resolved)
+        steps.append(BuildStep(step.pr, step.head, message, date, *made))
     wants_draft = run.config.create_prs_for_testing_branches
     renames = run.config.test_branch_construction_mode is TestBranchConstruction.RENAME_TEMP_BRANCH
     return BuildRequest(
@@ -274,6 +278,8 @@ async def _request(
         body=naming.draft_body(run, queue.branch, await _failed_before(runtime, queue, value, run)),
         method=run.config.merge_method,
         lands=run.config.lands_commits,
+        rules=run.config.rules_for_conflicts,
+        guard=await undone_work.guard_of(runtime, queue, run.config, action.base_tip.sha),
     )
 
 
@@ -324,9 +330,10 @@ def _reusable(value: MergeQueue, action: BuildTestBranch) -> tuple[RunStep, ...]
     return best
 
 
-def _form_of(run: Run) -> tuple[MergeMethod, bool]:
+def _form_of(run: Run) -> tuple[object, ...]:
     """Return what the form of the run's commits depends on."""
-    return run.config.merge_method, run.config.land_tested_commits
+    config = run.config
+    return config.merge_method, config.land_tested_commits, config.rules_for_conflicts
 
 
 def _chains_on(run: Run, base: Sha) -> Iterator[tuple[RunStep, ...]]:
@@ -353,10 +360,13 @@ async def _reported(runtime: Runtime, queue: QueueRef, run: Run, result: BuildRe
                     result.vehicle_url,
                 )
             steps = tuple(
-                RunStep(prefix.number, head, prefix.commit, prefix.tree, prefix.contained)
-                for prefix, (_, head) in zip(result.prefixes, _heads_of(run), strict=True)
+                RunStep(one.number, head, one.commit, one.tree, one.contained, one.resolved)
+                for one, (_, head) in zip(result.prefixes, _heads_of(run), strict=True)
             )
-            return TestBranchBuilt(run.id, result.tip, steps, result.branch, result.published)
+            judged = await undone_work.with_numbers(runtime, queue, result.judged)
+            return TestBranchBuilt(
+                run.id, result.tip, steps, result.branch, result.published, judged
+            )
         case Conflicted():
             return TestBranchConflicted(
                 run.id, result.number, result.with_base, result.culprit, result.paths
@@ -388,7 +398,7 @@ async def retire(runtime: Runtime, queue: QueueRef, action: RetireRun) -> None:
     runtime.crash_points.reach("act.retire.before_send")
     if action.stop_ci and run.sha is not None and run.published:
         await provider.stop_ci(queue.repo, run.sha)
-    for branch in await _branches(runtime, run):
+    for branch in () if action.keeps_branch else await _branches(runtime, run):
         await provider.discard(queue.repo, branch)
     runtime.crash_points.reach("act.retire.after_send")
 

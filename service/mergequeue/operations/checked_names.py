@@ -1,6 +1,7 @@
 """The required checks of a run with their evidence, for texts, pages, answers and statements."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from service.database.database import Tx
 from service.mergequeue.engine import checked
@@ -16,6 +17,8 @@ from service.vocabulary import QueueRef
 
 Table = tuple[CheckedName, ...]
 
+NO_RUNS: Mapping[str, Run] = MappingProxyType({})
+
 
 async def table_of(runtime: Runtime, queue: QueueRef, run: Run | None) -> Table:
     """Return the table of a run, live or ended; empty without one.
@@ -29,10 +32,16 @@ async def table_of(runtime: Runtime, queue: QueueRef, run: Run | None) -> Table:
     return await runtime.store.read(read_table, runtime, queue, run)
 
 
-def tables_in(session: Tx, queue: QueueRef, history: Iterable[Recorded]) -> Tables:
+def tables_in(
+    session: Tx,
+    queue: QueueRef,
+    history: Iterable[Recorded],
+    live: Mapping[str, Run] = NO_RUNS,
+) -> Tables:
     """Return the tables of the runs by which a submission passed, by the id of the run.
 
-    For texts about its past, which name no tests and no run whose result was reused.
+    For texts about its past, which name no tests and no run whose result was reused. `live` are
+    runs that need not be read.
     """
     passed = dict.fromkeys(
         each.event.detail.run
@@ -40,7 +49,11 @@ def tables_in(session: Tx, queue: QueueRef, history: Iterable[Recorded]) -> Tabl
         if isinstance(each.event, EntryMoved) and each.event.state is EntryState.TESTS_PASSED
     )
     ids = [each for each in passed if each is not None]
-    return {run.id: checked.checked_of(run) for run in runs.runs_of(session, queue.id, ids)}
+    known = [live[each] for each in ids if each in live]
+    unknown = [each for each in ids if each not in live]
+    if unknown:
+        known += runs.runs_of(session, queue.id, unknown)
+    return {run.id: checked.checked_of(run) for run in known}
 
 
 def read_table(session: Tx, runtime: Runtime, queue: QueueRef, run: Run | None) -> Table:

@@ -112,16 +112,21 @@ class CommentCommand(Place):
         return PullRequestHead(self.repository.id, self.pull.number, self.pull.head_sha)
 
     @property
+    def topic(self) -> str:
+        """The name of what the command changes, so that a later command overtakes it."""
+        if isinstance(self.asked.ask, AskSubmit | AskCancel | AskRetry):
+            return f"#{self.asked.number}"
+        if isinstance(self.asked.ask, AskPause | AskDrain | AskResume):
+            return f"queue {self.pull.target_branch}"
+        return ""
+
+    @property
     def record(self) -> AnsweredCommand:
         """The record that prevents the same command from running twice.
 
-        Its topic names what the command changes, so that a later command overtakes it.
+        A retry overtakes nothing: a submission that arrives after it is still wanted.
         """
-        topic = ""
-        if isinstance(self.asked.ask, AskSubmit | AskCancel | AskRetry):
-            topic = f"#{self.asked.number}"
-        elif isinstance(self.asked.ask, AskPause | AskDrain | AskResume):
-            topic = f"queue {self.pull.target_branch}"
+        topic = "" if isinstance(self.asked.ask, AskRetry) else self.topic
         return AnsweredCommand(
             repository_id=self.repository.id,
             org_id=self.repository.org_id,
@@ -207,7 +212,7 @@ async def _submit(runtime: Runtime, command: CommentCommand, ask: AskSubmit) -> 
     consent = _consent_of(command)
     if consent is not None:
         await runtime.store.run(consents.give, consent)
-    options = SubmitOptions(ask.priority, ask.no_batch)
+    options = SubmitOptions(ask.priority, ask.no_batch, undoes=ask.undoes, again=ask.again)
     before = await turn.value(runtime, queue.id)
     by = _by(runtime, command)
     step = await pull_requests.submit_stack(runtime, queue, command.pull, options, by)
@@ -271,6 +276,8 @@ async def _submission_refusal(
         head = PullRequestHead(command.repository.id, member.number, member.head_sha)
         if not await _is_bound(runtime, command, head):
             return replies.head_moved(member.head_sha, member.number)
+    if ask.again and command.asked.actor.kind is not ActorKind.PERSON:
+        return replies.again_by_program()
     if pull.is_fork and command.config.fork_policy is ForkPolicy.DENY:
         return replies.forks_denied(pull.target_branch)
     if pull.is_fork and command.asked.source in _CHANNELS:

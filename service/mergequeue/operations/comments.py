@@ -189,7 +189,8 @@ async def _is_overtaken(runtime: Runtime, command: CommentCommand) -> bool:
     """
     if command.asked.source is AskSource.BUTTON:
         return False
-    is_late = await runtime.store.read(answered_commands.is_overtaken, command.record)
+    meant = replace(command.record, topic=command.topic)
+    is_late = await runtime.store.read(answered_commands.is_overtaken, meant)
     if is_late:
         log.info("command_overtaken", repo=command.repository.ref.slug, pr=command.asked.number)
     return is_late

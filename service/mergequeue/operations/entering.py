@@ -185,7 +185,10 @@ async def enter_judged(
 
     by, options = Requester(actor, check), SubmitOptions(rule=rule)
     try:
-        await pull_requests.submit_fetched(runtime, queue, [pull], options, by)
+        step = await pull_requests.submit_fetched(runtime, queue, [pull], options, by)
     except _Overtaken:
+        return
+    if step.refusal is not None:
+        # Its author's budget may be used up; the next sweep asks again.
         return
     log.info("entered_by_rule", queue=queue.id, pr=pull.number, rule=rule)

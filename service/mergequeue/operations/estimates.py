@@ -74,7 +74,8 @@ async def _refresh_one(runtime: Runtime, queue: QueueRef) -> bool:
     if kept is not None and kept.version == value.version:
         return False
     read = await runtime.store.read(_read, queue)
-    runtime.memory.of(Pasts)[queue.id] = known = _known(read.judged, value.version)
+    known = KnownPast(read.track, read.judged, value.version)
+    runtime.memory.of(Pasts)[queue.id] = known
     changes = [*_estimates(value, known, read.seen_at), *_rates(value, read.rates)]
     if changes:
         await turn.take(runtime, queue.id, changes)
@@ -84,6 +85,7 @@ async def _refresh_one(runtime: Runtime, queue: QueueRef) -> bool:
 @dataclass(frozen=True, slots=True)
 class _Read:
     judged: Judged
+    track: Track
     seen_at: dict[int, datetime]
     rates: Rates
 
@@ -91,21 +93,25 @@ class _Read:
 def _read(session: Tx, queue: QueueRef) -> _Read:
     judged = history.judged(session, queue)
     of_runs = outcomes.of_runs(session, queue.id)
+    track = _track_of(judged)
+    estimated = [track.p_fail(signs) for signs, _ in judged.samples]
     found = Outcomes(
         passed=of_runs.passed,
         flaked=of_runs.flaked,
         decided=len(judged.samples),
         interactions=judged.interactions,
         minutes=of_runs.minutes,
+        expected=sum(estimated),
+        foreseen=rates.foreseen_of(estimated),
     )
-    return _Read(judged, history.first_seen(session, queue), rates.measured(found))
+    return _Read(judged, track, history.first_seen(session, queue), rates.measured(found))
 
 
-def _known(judged: Judged, version: int) -> KnownPast:
+def _track_of(judged: Judged) -> Track:
     track = Track()
     for signs, failed in judged.samples:
         track.count(signs, failed=failed)
-    return KnownPast(track, judged, version)
+    return track
 
 
 def _estimates(
@@ -119,7 +125,7 @@ def _estimates(
 
 def _rates(value: MergeQueue, found: Rates) -> Iterator[Input]:
     if rates.have_changed(value.rates, found):
-        yield RatesMeasured(found.flake, found.conflict, found.minutes)
+        yield RatesMeasured(found.flake, found.conflict, found.minutes, found.foreseen)
 
 
 def _kept(runtime: Runtime, queue_id: int) -> KnownPast | None:

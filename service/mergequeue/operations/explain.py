@@ -1,4 +1,4 @@
-"""Explain why a pull request is not merged yet, from the stored queue."""
+"""Explain why a pull request is not merged yet and what to do next, from the stored queue."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,12 +13,15 @@ from service.mergequeue.engine.explaining.conditions import (
     Condition,
     ConditionCode,
 )
-from service.mergequeue.engine.explaining.explain import Explained, of_final
+from service.mergequeue.engine.explaining.explain import Explained, explain_entry, of_final
 from service.mergequeue.engine.model import RequiredSet, Run
 from service.mergequeue.engine.states import FINAL, EntryState
-from service.mergequeue.operations import notices, pull_requests, queue_views, turn
+from service.mergequeue.operations import notices, pull_requests, queue_views, radar, turn
+from service.mergequeue.operations.next_steps import described_step
 from service.mergequeue.operations.views import ExplainView
 from service.mergequeue.store import backlog
+from service.mergequeue.wording import next_steps
+from service.mergequeue.wording.next_steps import DescribedStep, Place
 from service.runtime import Runtime
 from service.vocabulary import QueueRef
 
@@ -27,7 +30,7 @@ async def explain(runtime: Runtime, queue: QueueRef, number: int) -> ExplainView
     """Return the conditions and the entries ahead and behind. Raises NotFound(never_submitted)."""
     view = await pull_requests.status(runtime, queue, number)
     value = await turn.value(runtime, queue.id)
-    entry = view.entry
+    entry, repo = view.entry, queue.repo
     place = view.position
     line = [
         one.pr
@@ -38,19 +41,34 @@ async def explain(runtime: Runtime, queue: QueueRef, number: int) -> ExplainView
     text = await notices.text_of(runtime, queue, number, entry.id)
     if text is None:
         raise NotFound(f"Pull request {number} was never submitted.", code="never_submitted")
-    explained = queue_views.explain_entry(value, entry, runtime.clock.now())
+    explained = explain_entry(value, entry, runtime.clock.now())
     if entry.state in FINAL:
         explained = of_final(entry, view.judged_by)
     explained = await _throttled(runtime, queue.id, run, explained)
+    explained = await _unanswered(runtime, queue.id, explained)
+    text = replace(text, explained=explained)
     return ExplainView(
         pull_request=view,
-        explained=await _unanswered(runtime, queue.id, explained),
+        explained=explained,
         ahead=tuple(line[: place - 1]) if place is not None else (),
         behind=tuple(line[place:]) if place is not None else (),
         depends_on=run.base_prs if run is not None else (),
         required=value.required or RequiredSet(),
         text=text,
+        troubles=() if entry.state in FINAL else runtime.troubles.of(repo.host, repo.owner),
+        conflicts=None if entry.state in FINAL else await radar.foreseen(runtime, queue),
+        step=await runtime.store.read(described_step, runtime, queue, text),
     )
+
+
+async def next_step(runtime: Runtime, queue: QueueRef, number: int) -> DescribedStep:
+    """Return what a program does next about a pull request, submitted or not."""
+    try:
+        return (await explain(runtime, queue, number)).step
+    except NotFound as missing:
+        if missing.code != "never_submitted":
+            raise
+        return next_steps.never_submitted(Place(queue.repo, queue.branch, number))
 
 
 async def _throttled(

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from service import landed_work
 from service.database.database import Tx
+from service.landed_work import Declaration
 from service.mergequeue.engine.config import QueueConfig, Toggle
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import (
@@ -18,13 +20,14 @@ from service.mergequeue.engine.inputs import (
 from service.mergequeue.engine.model import MergeQueue, Tip
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.reported import Facts
-from service.mergequeue.operations import chains, rulings, turn
-from service.mergequeue.store import consents
+from service.mergequeue.operations import chains, foreseen, rulings, turn
+from service.mergequeue.store import consents, landings
 from service.mergequeue.store.consents import ShownHead
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.provider.ci import Judged, Subject
 from service.provider.values import (
     Commit,
+    LandedByUs,
     PullRequest,
 )
 from service.runtime import Runtime
@@ -80,17 +83,53 @@ async def facts_of_many(
         part = shown[start : start + REMEMBERED_AT_ONCE]
         authorized += await runtime.store.run(_remember, part, runtime.clock.now())
     on_heads = await _required_on_heads(runtime, queue, config)
+    by_us = await unrecorded(runtime, queue, pulls)
     found: dict[int, Facts] = {}
     for pull, head in zip(pulls, authorized, strict=True):
-        plain = _plain(pull, head)
+        plain = _plain(pull, head, queue.repo)
+        if (landed := by_us.get(pull.number)) is not None:
+            commit = pull.merge_commit or landed.commit
+            plain = replace(plain, landed_by_us=True, merged_sha=commit)
         if on_heads and pull.state is PullRequestState.OPEN:
             plain = replace(
                 plain, blockers=(*plain.blockers, *_head_blockers(pull, on_heads, config))
             )
+        if pull.mergeability is Mergeability.NOT_MERGEABLE and await foreseen.is_resolved(
+            runtime, queue, config, pull
+        ):
+            plain = _without_conflict(plain)
         if config.direct_merge_mode is Toggle.ALWAYS and pull.state is PullRequestState.OPEN:
             plain = await _with_own_checks(runtime, queue.repo, config, pull, plain)
         found[pull.number] = plain
     return await rulings.with_rulings(runtime, queue.repo, config, pulls, found)
+
+
+async def unrecorded(
+    runtime: Runtime, queue: QueueRef, pulls: Sequence[PullRequest]
+) -> dict[int, LandedByUs]:
+    """Return which of these our App has landed itself, although no row of a landing says so.
+
+    The database is older than that, or the landing was given up and happened later.
+    """
+    ended = [pull for pull in pulls if pull.state is not PullRequestState.OPEN]
+    if not ended:
+        return {}
+    numbers = {pull.number for pull in ended}
+    known = await runtime.store.read(landings.heads_brought, queue, numbers)
+    provider = runtime.providers[queue.repo.host]
+    found = {}
+    for pull in ended:
+        if (pull.number, pull.head_sha) not in known:
+            by_us = await provider.landed_by_us(queue.repo, pull.number)
+            if by_us is not None:
+                found[pull.number] = by_us
+    return found
+
+
+def _without_conflict(facts: Facts) -> Facts:
+    """Return the facts of a pull request whose conflict with its target branch rules resolve."""
+    left = tuple(one for one in facts.blockers if one.code is not BlockerCode.CONFLICT)
+    return replace(facts, mergeability=Mergeability.MERGEABLE, blockers=left)
 
 
 async def differing(
@@ -129,7 +168,7 @@ def _judged_on(pull: PullRequest) -> tuple[str, ...]:
     return tuple(sorted(found - set(pull.failed_checks)))
 
 
-def _plain(pull: PullRequest, authorized: Sha | None) -> Facts:
+def _plain(pull: PullRequest, authorized: Sha | None, repo: RepoRef) -> Facts:
     return Facts(
         pr=pull.number,
         head=pull.head_sha,
@@ -149,7 +188,15 @@ def _plain(pull: PullRequest, authorized: Sha | None) -> Facts:
         judged_on_head=_judged_on(pull),
         approvals=pull.approvals,
         in_stack=pull.stack is not None and pull.stack.is_native,
+        declared=_declared_by(pull, repo),
     )
+
+
+def _declared_by(pull: PullRequest, repo: RepoRef) -> Declaration:
+    """Return what title, text and label say that it takes back on purpose."""
+    said = Declaration.of([pull.title, pull.body], repo)
+    is_labelled = any(label.lower() == landed_work.LABEL for label in pull.labels)
+    return replace(said, covers_all=is_labelled)
 
 
 async def _required_on_heads(
@@ -258,9 +305,11 @@ async def _moved(
     unmerged = await provider.open_pull_requests(queue.repo, queue.branch)
     still_open = {one.number for one in unmerged}
     closed = await provider.pull_requests(queue.repo, sorted(set(value.entries) - still_open))
-    merged = (
-        number
+    merged = {
+        number: pull
         for number, pull in closed.items()
         if pull is not None and pull.state is PullRequestState.MERGED
-    )
-    return TargetMoved(Tip(tip.sha, tip.tree), prs=tuple(sorted(merged)))
+    }
+    by_us = await unrecorded(runtime, queue, list(merged.values()))
+    ours = tuple((number, merged[number].merge_commit) for number in sorted(by_us))
+    return TargetMoved(Tip(tip.sha, tip.tree), prs=tuple(sorted(merged)), ours=ours)

@@ -59,6 +59,9 @@ NOT_REPLAYED = frozenset(
         "enqueueing_label",
         "fork_policy",
         "allowed_bot_submitters",
+        "red_target",
+        "red_target_checks",
+        "red_target_runs",
     }
 )
 """Settings that a replay does not depend on."""

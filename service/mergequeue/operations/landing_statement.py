@@ -180,6 +180,9 @@ def _run(run: Run) -> dict[str, object]:
                 "commit": {"gitCommit": str(step.commit)},
                 "tree": {"gitTree": str(step.tree)},
                 "addsNoCommit": step.contained,
+                "resolved": [
+                    {"rule": one.rule.value, "paths": list(one.paths)} for one in step.resolved
+                ],
             }
             for step in run.steps
         ],
@@ -257,6 +260,12 @@ def _weaknesses(
         )
     elif landed.tree != (landed.step.tested_tree or landed.step.tree):
         weak_points.append("It was tested together with others; its own tree had no test run.")
+    weak_points += [
+        f"Conflicts in {', '.join(one.paths)} were resolved by rule {one.rule.value}."
+        for step in known.run.steps
+        if step.pr == landed.step.pr
+        for one in step.resolved
+    ]
     weak_points += _weak_settings(known.config)
     weak_points += _weak_approvals(known.entries.get(landed.step.entry))
     return weak_points

@@ -96,4 +96,4 @@ def _store_missed(session: Tx, repository: RepositoryRecord, delivery: Delivery)
     source, _, id_ = delivery.id.partition("-")
     if answered_commands.answered_among(session, repository.id, source, [id_]):
         return False
-    return inbox.accept(session, delivery)
+    return inbox.accept(session, delivery) is not None

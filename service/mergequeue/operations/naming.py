@@ -93,6 +93,20 @@ TIP_BODY = (
 )
 
 
+PROBE_MESSAGE = "Headgate test of {commit} of {target}: changes nothing\n\nBranch: {branch}"
+"""With the branch: equal commits of one second are one commit, which has the reports of all."""
+
+
+def revert_branch(number: int, landed: Sha) -> str:
+    """Return the branch of the revert of a pull request that landed with this commit."""
+    return f"{PREFIX}revert/pr-{number}-{landed[:8]}"
+
+
+def green_branch(target: str) -> str:
+    """Return our branch that follows the newest verified commit of a target."""
+    return f"{PREFIX}green/{target}"
+
+
 def landing_title(number: int, source: str) -> str:
     """Return the title of a merge that may land, where the queue sets none."""
     return f"Merge pull request #{number} from {source}"

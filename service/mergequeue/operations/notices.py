@@ -7,7 +7,7 @@ limits notices thin out (docs/design/limits.md 8). Texts: `wording`.
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
@@ -18,19 +18,20 @@ from service.database.database import Tx
 from service.database.outbox import Lane
 from service.errors import NotFound
 from service.mergequeue.engine import checked
-from service.mergequeue.engine.model import Entry, LandMode, MergeQueue
+from service.mergequeue.engine.explaining.explain import explain_entry
+from service.mergequeue.engine.model import Entry, LandMode, MergeQueue, Run
 from service.mergequeue.engine.outputs import LandStep, Recorded, Tell
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.state import holds
 from service.mergequeue.engine.states import FINAL, EntryState, RunPhase
 from service.mergequeue.landing_records import LandingRecord, LandingState
-from service.mergequeue.operations import checked_names, queue_views, turn
+from service.mergequeue.operations import checked_names, queue_views, turn, undone_work
+from service.mergequeue.operations.queue_views import Standing
 from service.mergequeue.operations.run_failures import RunFailures
-from service.mergequeue.operations.views import PullRequestView
 from service.mergequeue.store import answered_commands, journal, landings, runs
 from service.mergequeue.store import notices as stored
 from service.mergequeue.store import queues as stored_queues
-from service.mergequeue.store.notices import NoticeKey, PostedNotice, Surface
+from service.mergequeue.store.notices import NoticeKey, PostedNotice, Surface, WrittenNotice
 from service.mergequeue.wording import failed_tests, notices, situation
 from service.mergequeue.wording.situation import Landed, PullRequestText
 from service.provider.budget import Pressure
@@ -48,6 +49,9 @@ from service.runtime import Runtime
 from service.text.markdown import Links
 from service.vocabulary import MergeMethod, QueueRef, RepoRef, Sha
 
+Posted = Mapping[NoticeKey, WrittenNotice]
+"""Notices as they were posted."""
+
 Kept = StatusComment | CheckReport | StateLabel
 """Notices that follow the state of a submission."""
 
@@ -64,28 +68,56 @@ ORNAMENTS = frozenset({Emoji.EYES, Emoji.ACCEPTED, Emoji.MERGED})
 """Reactions that only repeat what a comment or a check run says."""
 
 
-async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) -> None:
+async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) -> Posted:
     """Bring comment, check run and label of one submission up to date; only changes are written.
 
     Writes the present texts, not those of the time of the action: a later change wins. `first`:
     no earlier attempt can have written a text, so the provider is not searched. A refresh waits
     where the provider limits how much is written; the end of a submission does not. A text that is
     refused keeps no other from being written. Raises the refusal then, and Throttled when a text
-    was left out: the next state replaces this action, or it is tried again.
+    was left out: the next state replaces this action, or it is tried again. Returns what the caller
+    must record as posted when it settles the action.
     """
-    text = await text_of(runtime, queue, action.pr, action.entry)
-    if text is None or _is_silent(text):
-        return
-    is_whole, refusals = True, []
-    for notice, essence in _notices_of(text, action, first=first):
+    read = await _text_and_notices(runtime, queue, action.pr, action.entry)
+    if read is None or _is_silent(read[0]):
+        return {}
+    text, known = read
+    writing = _Writing(queue, text, first, known, {})
+    try:
+        await _write(runtime, writing, action)
+    except (ProviderError, NotFound):
+        await runtime.store.run(stored.record_all, writing.posted)
+        raise
+    return writing.posted
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """Notices of a submission to bring up to date: `known` as recorded, `posted` since."""
+
+    queue: QueueRef
+    text: PullRequestText
+    first: bool
+    known: Mapping[Surface, PostedNotice]
+    posted: dict[NoticeKey, WrittenNotice]
+
+    def key(self, surface: Surface) -> NoticeKey:
+        """Return the key of a notice of the submission."""
+        return NoticeKey(self.queue.id, self.text.entry.pr, surface, self.text.entry.id)
+
+
+async def _write(runtime: Runtime, writing: _Writing, action: Tell) -> None:
+    is_whole, refusals, text = True, [], writing.text
+    for notice, essence in _notices_of(text, action, first=writing.first):
         try:
-            is_whole = await _place(runtime, queue, text, notice, essence) and is_whole
+            is_whole = await _is_placed(runtime, writing, notice, essence) and is_whole
         except (Unavailable, OutcomeUnknown):
             raise
         except ProviderError as refused:
             refusals.append(refused)
     if text.entry.state in FINAL:
-        await _farewell(runtime, queue, text, first=first)
+        await _farewell(runtime, writing)
+    await undone_work.tell_landed(runtime, writing.queue, text)
     if refusals:
         raise refusals[0]
     if not is_whole:
@@ -105,7 +137,7 @@ def _is_silent(text: PullRequestText) -> bool:
 def _notices_of(
     text: PullRequestText, action: Tell, *, first: bool
 ) -> Iterator[tuple[Kept, str | None]]:
-    """Yield what shows the state of a submission, each with its essence (see `_place`)."""
+    """Yield what shows the state of a submission, each with its essence (see `_is_placed`)."""
     config, queue = text.queue.config, text.queue
     newest = queue.entries.get(action.pr)
     superseded = newest is not None and newest.id != action.entry
@@ -135,23 +167,35 @@ async def text_of(
 
     `entry_id` None: the newest submission. The queue may have been deleted since.
     """
-    view = await queue_views.last_pull_request_view(runtime, queue, number, entry_id)
-    if view is None:
-        return None
+    read = await _text_and_notices(runtime, queue, number, entry_id)
+    return None if read is None else read[0]
+
+
+async def _text_and_notices(
+    runtime: Runtime, queue: QueueRef, number: int, entry_id: str | None
+) -> tuple[PullRequestText, Mapping[Surface, PostedNotice]] | None:
+    """Return the same, and the notices of the submission as they are recorded, in one snapshot."""
     value = await turn.last_value(runtime, queue.id)
-    return await runtime.store.read(_text_of, runtime, value, view)
+    standing = await queue_views.standing_of(runtime, queue, value, number, entry_id)
+    if standing is None:
+        return None
+
+    def read(session: Tx) -> tuple[PullRequestText, Mapping[Surface, PostedNotice]]:
+        text = _text_of(session, runtime, queue, value, standing)
+        return text, stored.of_submission(session, queue.id, number, text.entry.id)
+
+    return await runtime.store.read(read)
 
 
 def _text_of(
-    session: Tx, runtime: Runtime, value: MergeQueue, view: PullRequestView
+    session: Tx, runtime: Runtime, queue: QueueRef, value: MergeQueue, standing: Standing
 ) -> PullRequestText:
     """Read what is stored about a submission, in one snapshot."""
-    queue, entry = view.queue, view.entry
-    repository_url = access.repository(session, queue.repository_id).url
+    entry, repository_url = standing.entry, standing.web_url
     last_run = situation.last_run_of(entry)
-    run = None if last_run is None else runs.run(session, queue.id, last_run)
+    run = None if last_run is None else _run_of(session, queue, value, last_run)
     judging = checked.judging_run_of(entry)
-    judged = run if judging == last_run else runs.run(session, queue.id, judging or "")
+    judged = run if judging == last_run else _run_of(session, queue, value, judging or "")
     tests = failed_tests.NONE
     if run is not None and value.sends_results:
         tests = runtime.links.of(RunFailures).named_in(session, runtime, queue, run)
@@ -165,11 +209,11 @@ def _text_of(
     return PullRequestText(
         queue=value,
         entry=entry,
-        explained=queue_views.explain_entry(value, entry, now),
+        explained=explain_entry(value, entry, now),
         run=run,
-        position=view.position,
-        length=view.length,
-        left=view.eta,
+        position=standing.position,
+        length=standing.length,
+        left=standing.left,
         history=past,
         links=Links(_origin(repository_url), options.public_url, pages),
         now=now,
@@ -179,8 +223,13 @@ def _text_of(
         landed=landed,
         pauses=pauses,
         checked=checked_names.read_table(session, runtime, queue, judged),
-        tables=checked_names.tables_in(session, queue, past),
+        tables=checked_names.tables_in(session, queue, past, value.runs),
     )
+
+
+def _run_of(session: Tx, queue: QueueRef, value: MergeQueue, run_id: str) -> Run | None:
+    """Return a run of the queue, read only if it is over."""
+    return value.runs.get(run_id) or runs.run(session, queue.id, run_id)
 
 
 def _landing_of(
@@ -210,27 +259,24 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-async def _place(
-    runtime: Runtime,
-    queue: QueueRef,
-    text: PullRequestText,
-    notice: Kept,
-    essence: str | None,
+async def _is_placed(
+    runtime: Runtime, writing: _Writing, notice: Kept, essence: str | None
 ) -> bool:
     """Write one notice unless the provider already has this text; return False if it waits.
 
     `essence`: what of the text is worth an edit, None if all of it is.
     """
-    surface = SURFACES[type(notice)]
-    key = NoticeKey(queue.id, text.entry.pr, surface, text.entry.id)
-    known = await runtime.store.read(stored.find, key)
+    queue, surface = writing.queue, SURFACES[type(notice)]
+    known = writing.known.get(surface)
     digest = _digest(notice, essence)
     if known is not None:
         if known.digest == digest:
             return True
-        if not await _is_of_other_queue(runtime, queue, notice, known.provider_id):
+        if known.provider_id == stored.UNREAD:
+            notice = replace(notice, first=False)
+        elif not await _is_of_other_queue(runtime, queue, notice, known.provider_id):
             notice = replace(notice, known_id=known.provider_id)
-    if _is_left_out(runtime, queue.repo, text, notice):
+    if _is_left_out(runtime, queue.repo, writing.text, notice):
         if notice.first:
             runtime.telemetry.count("headgate_notices_left_out_total", surface.value)
         return False
@@ -238,7 +284,8 @@ async def _place(
     provider_id = await runtime.providers[queue.repo.host].say(queue.repo, notice)
     runtime.crash_points.reach("act.tell.after_send")
     if provider_id is not None:
-        await runtime.store.run(stored.record, key, PostedNotice(provider_id, digest))
+        now = PostedNotice(provider_id, digest)
+        writing.posted[writing.key(surface)] = WrittenNotice(now, known)
     runtime.crash_points.reach("act.tell.before_settle")
     return True
 
@@ -292,32 +339,29 @@ def _hash(said: str) -> str:
     return hashlib.sha256(said.encode()).hexdigest()
 
 
-async def _is_told_above(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> bool:
+def _is_told_above(writing: _Writing) -> bool:
     """Return whether the status comment shows the end of this submission."""
-    spot = NoticeKey(queue.id, text.entry.pr, Surface.COMMENT, text.entry.id)
-    placed = await runtime.store.read(stored.find, spot)
-    return placed is not None and placed.digest == _hash(_essence(text))
+    posted = writing.posted.get(writing.key(Surface.COMMENT))
+    placed = writing.known.get(Surface.COMMENT) if posted is None else posted.now
+    return placed is not None and placed.digest == _hash(_essence(writing.text))
 
 
-async def _farewell(
-    runtime: Runtime, queue: QueueRef, text: PullRequestText, *, first: bool
-) -> None:
+async def _farewell(runtime: Runtime, writing: _Writing) -> None:
     """Announce the end of a submission: a failure comment if it was removed.
 
     A landing is a reaction to the command where no comment tells it. The queue's label stays after
     a landing and is removed otherwise, so that adding it again is an event.
     """
+    queue, text = writing.queue, writing.text
     entry = text.entry
     if text.queue.config.comments_enabled and notices.is_announced(text):
-        is_above = await _is_told_above(runtime, queue, text)
-        body = notices.failure_comment(text, is_above=is_above)
-        reply = Reply(entry.pr, f"left-{entry.id}", body, first=first, is_final=True)
+        body = notices.failure_comment(text, is_above=_is_told_above(writing))
+        reply = Reply(entry.pr, f"left-{entry.id}", body, first=writing.first, is_final=True)
         await _once(runtime, queue, text, reply)
     if entry.state is EntryState.MERGED:
         await _settle(runtime, queue, text)
     if entry.state is EntryState.MERGED and not text.queue.config.comments_enabled:
-        key = NoticeKey(queue.id, entry.pr, Surface.COMMAND, entry.id)
-        asked = await runtime.store.read(stored.find, key)
+        asked = writing.known.get(Surface.COMMAND)
         if asked is not None:
             await _react(runtime, queue.repo, Reaction(entry.pr, asked.provider_id, Emoji.MERGED))
     if entry.state is not EntryState.MERGED:
@@ -445,6 +489,17 @@ def note_completed_check(session: Tx, queue: QueueRef, step: LandStep, provider_
     stored.record(session, key, PostedNotice(provider_id, stored.EDITED))
 
 
+def note_unread(session: Tx, queue_id: int, tell: Tell) -> None:
+    """Note that texts of a submission may be there, although no row names them.
+
+    Its effect was given up without an answer, so the next one looks for them.
+    """
+    for surface in (Surface.COMMENT, Surface.CHECK):
+        key = NoticeKey(queue_id, tell.pr, surface, tell.entry)
+        if stored.find(session, key) is None:
+            stored.record(session, key, PostedNotice(stored.UNREAD, stored.EDITED))
+
+
 def write_checks_again(
     session: Tx, runtime: Runtime, queue: QueueRef, entries: Iterable[Entry], now: datetime
 ) -> set[Lane]:
@@ -453,7 +508,7 @@ def write_checks_again(
     Return the lane of these effects.
     """
     items = [
-        turn.item(runtime, queue.id, Tell(entry.pr, entry.id, entry.state, entry.reason), now)
+        turn.item(runtime, queue, Tell(entry.pr, entry.id, entry.state, entry.reason), now)
         for entry in entries
         if (known := stored.find(session, NoticeKey(queue.id, entry.pr, Surface.CHECK, entry.id)))
         and known.digest == stored.EDITED

@@ -6,11 +6,21 @@ from datetime import UTC, datetime
 
 from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
+from service.mergequeue.conflict_pairs import Foreseen
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
 from service.mergequeue.engine.states import FINAL
 from service.mergequeue.landing_records import LandingRecord
-from service.mergequeue.operations import queue_access, queue_views, shadow_report, turn
+from service.mergequeue.operations import (
+    breaks,
+    queue_access,
+    queue_views,
+    radar,
+    shadow_report,
+    target_health,
+    turn,
+)
 from service.mergequeue.operations.shadow_report import ShadowReport
+from service.mergequeue.operations.target_health import TargetHealth
 from service.mergequeue.operations.views import QueueView
 from service.mergequeue.store import listings, overviews, runs
 from service.mergequeue.store.listings import EndedSpan
@@ -36,13 +46,16 @@ class LeftEntry:
 class PageOfQueue:
     """Everything on a queue's page; `searched` are the runs of its searches by id.
 
-    `shadow` is the report of a queue in shadow, None of any other.
+    `shadow` is the report of a queue in shadow, None of any other; `target` the health of a target
+    whose checks are watched.
     """
 
     view: QueueView
     left: tuple[LeftEntry, ...]
     searched: Mapping[str, Run]
     shadow: ShadowReport | None = None
+    target: TargetHealth | None = None
+    conflicts: Foreseen | None = None
 
 
 async def load_page(runtime: Runtime, repository: RepositoryRecord, branch: str) -> PageOfQueue:
@@ -53,7 +66,12 @@ async def load_page(runtime: Runtime, repository: RepositoryRecord, branch: str)
     report = None
     if view.value.config.shadow:
         report = await shadow_report.load_report(runtime, queue)
-    return PageOfQueue(view, left, searched, report)
+    target = None
+    if breaks.is_watched(view.value):
+        target = await target_health.load_health(runtime, queue)
+    return PageOfQueue(view, left, searched, report, target)
+    foreseen = await radar.foreseen(runtime, queue)
+    return PageOfQueue(view, left, searched, report, foreseen)
 
 
 async def version(runtime: Runtime, repository: RepositoryRecord, branch: str) -> tuple[int, str]:

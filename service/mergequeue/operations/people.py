@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.database.database import Tx
+from service.mergequeue.conflict_pairs import Foreseen
 from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Entry, MergeQueue
-from service.mergequeue.operations import overview, page_of_queue, queue_views, turn
+from service.mergequeue.operations import overview, page_of_queue, queue_views, radar, turn
 from service.mergequeue.operations.overview import DAY, Scope
 from service.mergequeue.operations.page_of_queue import LeftEntry
 from service.mergequeue.operations.views import PullRequestView, QueueView
@@ -24,11 +25,15 @@ SHOWN_MAX = 50
 
 @dataclass(frozen=True, slots=True)
 class OpenSubmission:
-    """A submission in a queue, with the queue's value and what it waits for."""
+    """A submission in a queue, with the queue's value and what it waits for.
+
+    `conflicts`: other open pull requests with which it will conflict.
+    """
 
     view: PullRequestView
     value: MergeQueue
     explained: Explained
+    conflicts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,8 @@ async def load_submissions(runtime: Runtime, scope: Scope, logins: Collection[st
     for ref in (refs[each] for each in busy):
         value = await turn.last_value(runtime, ref.id)
         if any(is_of(each, logins) for each in value.entries.values()):
-            found += _of_queue(runtime, await queue_views.last_queue_view(runtime, ref), logins)
+            view = await queue_views.last_queue_view(runtime, ref)
+            found += _of_queue(runtime, view, logins, await radar.foreseen(runtime, ref))
     own = [(id_, entry) for id_, entry in ended if is_of(entry, logins)][:SHOWN_MAX]
     left = await runtime.store.read(page_of_queue.with_landings, [entry for _, entry in own])
     values = {id_: await turn.last_value(runtime, id_) for id_ in {id_ for id_, _ in own}}
@@ -92,10 +98,12 @@ def _read(
 
 
 def _of_queue(
-    runtime: Runtime, view: QueueView, logins: Collection[str]
+    runtime: Runtime, view: QueueView, logins: Collection[str], foreseen: Foreseen
 ) -> Iterator[OpenSubmission]:
     own = [each for each in view.entries if is_of(each.entry, logins)]
     now = runtime.clock.now()
     explained = queue_views.explain_entries(view.value, [each.entry for each in own], now)
     for each in own:
-        yield OpenSubmission(each, view.value, explained[each.entry.id])
+        yield OpenSubmission(
+            each, view.value, explained[each.entry.id], foreseen.others_of(each.entry.pr)
+        )

@@ -72,7 +72,7 @@ def _doubt(session: Tx, runtime: Runtime, repository_id: int, edited: NoticeEdit
             continue
         stored.record(session, key, PostedNotice(edited.comment_id, stored.EDITED))
         action = Tell(entry.pr, entry.id, entry.state, entry.reason)
-        item = turn.item(runtime, queue.id, action, runtime.clock.now())
+        item = turn.item(runtime, queue, action, runtime.clock.now())
         outbox.append(session, repository_id, queue.id, 0, [item])
         return True
     return False

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from service.accounts import audit_log
 from service.accounts.store.audit import AuditEntry
 from service.database.database import Tx
-from service.errors import Conflict, Invalid, NotFound, ServiceError
+from service.errors import Conflict, Invalid, NotFound, OverBudget, ServiceError
 from service.mergequeue.engine.explaining import previews
 from service.mergequeue.engine.explaining.previews import Preview
 from service.mergequeue.engine.inputs import Cancel, Restart, SetImpactedTargets, Submit
@@ -20,11 +20,13 @@ from service.mergequeue.engine.outputs import (
     Refused,
     Step,
 )
+from service.mergequeue.engine.past import Blamed, Over
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.operations import (
+    admission,
     chains,
     consents,
     estimates,
@@ -34,6 +36,7 @@ from service.mergequeue.operations import (
     queue_views,
     requirements,
     turn,
+    undone_work,
 )
 from service.mergequeue.operations.views import CommandResult, PullRequestView
 from service.mergequeue.reasons.record import RefusalKind
@@ -57,7 +60,10 @@ class SubmitOptions:
     """The options of a submission; None: not given. `sha` may be a prefix of the head.
 
     `entry`: they are for this submission, and for no other that a command may find instead.
-    `rule`: it enters by this rule of the queue; empty: somebody submits it.
+    `rule`: it enters by this rule of the queue; empty: somebody submits it. `undoes` names merged
+    work that it takes back on purpose (`Entry.undoes`).
+    `rule`: it enters by this rule of the queue; empty: somebody submits it. `again`: a head that
+    has failed is tested again.
     """
 
     priority: int | None = None
@@ -65,6 +71,8 @@ class SubmitOptions:
     sha: str | None = None
     entry: str | None = None
     rule: str = ""
+    undoes: tuple[str, ...] = ()
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +117,7 @@ async def submit_fetched(
     conflict = await foreseen.conflict(runtime, queue, value, pulls)
     if conflict is not None:
         return Step(value, (), (), conflict, None)
+    judged = await undone_work.judgements(runtime, queue, value, pulls)
     known = await facts.facts_of_many(runtime, queue, value.config, pulls)
     *below, top = [
         Submit(
@@ -119,10 +128,13 @@ async def submit_fetched(
             targets=await _targets_of(runtime, queue, each),
             p_fail=estimates.of_submission(runtime, queue, each),
             rule=options.rule,
+            work=judged.get(each.pr),
+            again=options.again,
+            taken_back=await admission.taken_back(runtime, queue, each.head),
         )
         for each in known.values()
     ]
-    submission = replace(top, below=tuple(below), entry=options.entry)
+    submission = replace(top, below=tuple(below), entry=options.entry, undoes=options.undoes)
     row = None
     if not options.rule:
         row = audit_row(runtime, queue, by.actor, "pull_request.submit", top.facts.pr)
@@ -254,6 +266,10 @@ def refusal_error(refused: Refused, branch: str, member: int | None = None) -> S
         detail = f"Pull request {member}, which is below it in its stack: {detail}"
     members: Mapping[str, object] = {"pull_requests": list(refused.prs)} if refused.prs else {}
     code = refused.reason.value
+    if refused.over is not None:
+        return OverBudget(detail, until=refused.over.until, members=_of_budget(refused.over))
+    if refused.blamed is not None:
+        members = {**members, **_of_failure(refused.blamed)}
     record = refused.reason.record.refused
     kind = RefusalKind.INVALID if record is None else record.kind
     if kind is RefusalKind.MISSING:
@@ -261,6 +277,27 @@ def refusal_error(refused: Refused, branch: str, member: int | None = None) -> S
     if kind is RefusalKind.CONFLICT:
         return Conflict(detail, code=code, members=members)
     return Invalid(detail, code=code, members=members)
+
+
+def _of_budget(over: Over) -> Mapping[str, object]:
+    return {
+        "budget": "open_entries" if over.until is None else "ci_minutes",
+        "of": "token" if over.token else "queue",
+        "used": over.used,
+        "limit": over.limit,
+        "until": over.until,
+    }
+
+
+def _of_failure(blamed: Blamed) -> Mapping[str, object]:
+    return {
+        "run_id": blamed.run,
+        "run_number": blamed.number,
+        "commit": blamed.commit,
+        "checks": [{"name": each.name, "url": each.url} for each in blamed.checks],
+        "tests": list(blamed.tests),
+        "landings": blamed.missing,
+    }
 
 
 async def cancel(
@@ -334,7 +371,7 @@ async def wait_until_settled(
 async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> CommandResult:
     """Restart the tests; the result is restarted, or not_needed if no tests have begun.
 
-    Raises NotFound(not_in_queue), Conflict(already_landed).
+    Raises NotFound(not_in_queue), Conflict(already_landed), OverBudget.
     """
     step = await request_restart(runtime, queue, number, Requester(actor))
     if step.refusal is not None:

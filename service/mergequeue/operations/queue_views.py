@@ -17,6 +17,8 @@ from service.mergequeue.engine.explaining import acting, eta, explain
 from service.mergequeue.engine.explaining.eta import TimeLeftRange
 from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Entry, MergeQueue, RequiredSet, Run
+from service.mergequeue.engine.state import shares
+from service.mergequeue.engine.state.places import indexed
 from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.operations import checked_names, turn
 from service.mergequeue.operations.views import (
@@ -38,13 +40,27 @@ ETA_STEP_S = 5
 CacheKey = tuple[int, int, int]
 
 
+@dataclass(frozen=True, slots=True)
+class SharedRows:
+    """The rows that all views of a queue need: the page of its repository, durations of runs."""
+
+    web_url: str
+    durations_s: Sequence[float]
+
+
 @dataclass(slots=True)
 class CachedViews:
-    """Views of a queue under one key; `whole` is the queue itself, with all of its entries."""
+    """Views of a queue under one key; `whole` is the queue itself, with all of its entries.
+
+    `positions` is made for the first view of one submission: a turn may need a thousand of them.
+    `shared` is read for it.
+    """
 
     key: CacheKey
     by_number: dict[int, PullRequestView]
     whole: QueueView | None = None
+    positions: Mapping[int, int] | None = None
+    shared: SharedRows | None = None
 
 
 class QueueViews:
@@ -72,19 +88,10 @@ class ViewContext:
 
     queue: QueueRef
     value: MergeQueue
-    web_url: str
+    shared: SharedRows
     etas: Mapping[int, TimeLeftRange]
-    if_submitted: TimeLeftRange | None
     now: datetime
     with_targets: frozenset[int]
-
-
-def explain_entry(queue: MergeQueue, entry: Entry, now: datetime) -> Explained:
-    """Explain the state of an entry; a final entry has a reason and no conditions."""
-    live = queue.entries.get(entry.pr)
-    if live is None or live.id != entry.id:
-        return explain.of_final(entry)
-    return explain.explain(queue, entry.pr, now)
 
 
 def explain_entries(
@@ -98,16 +105,23 @@ def explain_entries(
 
 def entries_in_order(value: MergeQueue) -> tuple[Entry, ...]:
     """Return all entries: the line first, then pending ones, then NOT_READY by submission."""
-    return tuple(sorted(value.entries.values(), key=_sort_key))
+    entries = indexed(value.entries)
+    found = sorted(entries.values(), key=_sort_key)
+    in_turn = iter(shares.in_order(value, entries, entries.places))
+    return tuple(entries[next(in_turn)] if _waits(one) else one for one in found)
 
 
-def _sort_key(entry: Entry) -> tuple[int, int, int, datetime, int]:
-    """Return the sort key of an open entry within its queue."""
+def _sort_key(entry: Entry) -> tuple[int, int, int, int, datetime, int]:
+    """Return the sort key of an open entry within its queue, by the turns of submitters."""
     if entry.state is EntryState.NOT_READY:
-        return (2, 0, 0, entry.submitted_at, entry.pr)
+        return (2, 0, 0, 0, entry.submitted_at, entry.pr)
     if entry.rank is None:
-        return (1, entry.priority, entry.seq or 0, entry.submitted_at, entry.pr)
-    return (0, entry.rank, 0, entry.submitted_at, entry.pr)
+        return (1, entry.priority, entry.turn, entry.seq or 0, entry.submitted_at, entry.pr)
+    return (0, entry.rank, 0, 0, entry.submitted_at, entry.pr)
+
+
+def _waits(entry: Entry) -> bool:
+    return entry.rank is None and entry.state is EntryState.PENDING
 
 
 def queue_length(value: MergeQueue) -> int:
@@ -117,10 +131,13 @@ def queue_length(value: MergeQueue) -> int:
 
 def position_of(value: MergeQueue, entry: Entry) -> int | None:
     """Return the 1-based position among entries past NOT_READY; None for other entries."""
-    if entry.state is EntryState.NOT_READY or entry.pr not in value.entries:
-        return None
-    own = _sort_key(entry)
-    return 1 + sum(1 for one in value.entries.values() if _sort_key(one) < own)
+    return _positions(value).get(entry.pr)
+
+
+def _positions(value: MergeQueue) -> Mapping[int, int]:
+    """Return the 1-based positions of all entries past NOT_READY, by number."""
+    in_order = enumerate(entries_in_order(value), start=1)
+    return {one.pr: place for place, one in in_order if one.state is not EntryState.NOT_READY}
 
 
 def _cache_key(runtime: Runtime, current: MergeQueue, now: datetime) -> CacheKey:
@@ -129,24 +146,16 @@ def _cache_key(runtime: Runtime, current: MergeQueue, now: datetime) -> CacheKey
     return (current.version, int(now.timestamp()) // ETA_STEP_S, revision)
 
 
-def _view_context(
-    session: Tx, ref: QueueRef, current: MergeQueue, now: datetime, shown: tuple[Entry, ...]
-) -> ViewContext:
-    """Read the shared inputs of the views of these entries."""
+def _shared_rows(session: Tx, ref: QueueRef) -> SharedRows:
     repository = access.repository(session, ref.repository_id)
+    return SharedRows(repository.url, runs.succeeded_durations_s(session, ref.id))
+
+
+def _with_targets(session: Tx, ref: QueueRef, shown: Iterable[Entry]) -> frozenset[int]:
+    """Return the pull requests of whose heads the impacted targets are known."""
     pairs = [(one.pr, one.head) for one in shown]
-    last = shown[0].pr if len(shown) == 1 else None
-    durations_s = runs.succeeded_durations_s(session, ref.id)
     uploaded = pull_requests.targets_known(session, ref.repository_id, pairs)
-    return ViewContext(
-        queue=ref,
-        value=current,
-        web_url=repository.url,
-        etas=eta.etas(current, durations_s, now, last),
-        if_submitted=eta.of_new(current, durations_s, now),
-        now=now,
-        with_targets=frozenset(number for number, _ in uploaded),
-    )
+    return frozenset(number for number, _ in uploaded)
 
 
 def _live_view(
@@ -167,7 +176,7 @@ def _live_view(
         conclusion=None,
         run=run.id if run is not None and built else None,
         has_targets=entry.pr in context.with_targets,
-        pull_request_url=f"{context.web_url}/pull/{entry.pr}",
+        pull_request_url=f"{context.shared.web_url}/pull/{entry.pr}",
         acting=blocked,
         stop=holds.stop(blocked, context.queue.branch, context.now),
         failing=situation.failing_of(entry, run),
@@ -210,24 +219,80 @@ async def _pull_request_view(
         return known
     entry = current.entries.get(number)
     if entry is not None and entry_id in {None, entry.id}:
-        context = await runtime.store.read(_view_context, ref, current, now, (entry,))
-        view = _live_view(context, entry, position_of(current, entry), queue_length(current))
+        shown = (entry,)
+        shared, with_targets = await _rows_of(runtime, ref, kept, shown)
+        etas = eta.etas(current, shared.durations_s, now, number)
+        context = ViewContext(ref, current, shared, etas, now, with_targets)
+        place = _place_of(kept, current, number)
+        view = _live_view(context, entry, place, queue_length(current))
         kept.by_number[number] = view
         return view
     return await runtime.store.read(_ended_view, ref, current, number, entry_id)
 
 
+async def _rows_of(
+    runtime: Runtime, ref: QueueRef, kept: CachedViews, shown: Iterable[Entry]
+) -> tuple[SharedRows, frozenset[int]]:
+    """Read what views of these entries need; what all views share is read once under a key."""
+
+    def read(session: Tx) -> tuple[SharedRows, frozenset[int]]:
+        return kept.shared or _shared_rows(session, ref), _with_targets(session, ref, shown)
+
+    shared, with_targets = await runtime.store.read(read)
+    kept.shared = shared
+    return shared, with_targets
+
+
+def _place_of(kept: CachedViews, current: MergeQueue, number: int) -> int | None:
+    if kept.positions is None:
+        kept.positions = _positions(current)
+    return kept.positions.get(number)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A submission and its place in the queue, as texts tell of it."""
+
+    entry: Entry
+    web_url: str
+    position: int | None
+    length: int
+    left: TimeLeft | None
+
+
+async def standing_of(
+    runtime: Runtime, ref: QueueRef, current: MergeQueue, number: int, entry_id: str | None
+) -> Standing | None:
+    """Return how a submission stands, None if it is unknown; the newest one without `entry_id`."""
+    now, size = runtime.clock.now(), queue_length(current)
+    kept = runtime.memory.of(QueueViews).views(ref.id, _cache_key(runtime, current, now))
+    if kept.shared is None:
+        kept.shared = await runtime.store.read(_shared_rows, ref)
+    shared = kept.shared
+    entry = current.entries.get(number)
+    if entry is None or entry_id not in {None, entry.id}:
+        ended = await runtime.store.read(_ended, ref, number, entry_id)
+        return None if ended is None else Standing(ended, shared.web_url, None, size, None)
+    left = eta.etas(current, shared.durations_s, now, number).get(number)
+    place = _place_of(kept, current, number)
+    return Standing(entry, shared.web_url, place, size, _time_left(left, now))
+
+
 def _ended_view(
     session: Tx, ref: QueueRef, current: MergeQueue, number: int, entry_id: str | None
 ) -> PullRequestView | None:
+    entry = _ended(session, ref, number, entry_id)
+    return None if entry is None else ended_views(session, ref, current, (entry,))[0]
+
+
+def _ended(session: Tx, ref: QueueRef, number: int, entry_id: str | None) -> Entry | None:
+    """Return a submission that has ended; the newest one without `entry_id`."""
     if entry_id is None:
         # One that is open now was submitted after the value was read.
         entry = runs.newest_ended(session, ref.id, number)
     else:
         entry = runs.entry(session, ref.id, entry_id)
-    if entry is None or entry.state not in FINAL:
-        return None
-    return ended_views(session, ref, current, (entry,))[0]
+    return entry if entry is not None and entry.state in FINAL else None
 
 
 def ended_views(
@@ -315,7 +380,9 @@ async def _whole_view(runtime: Runtime, ref: QueueRef, current: MergeQueue) -> Q
     if kept.whole is not None:
         return kept.whole
     entries = entries_in_order(current)
-    context = await runtime.store.read(_view_context, ref, current, now, entries)
+    shared, with_targets = await _rows_of(runtime, ref, kept, entries)
+    etas = eta.etas(current, shared.durations_s, now)
+    context = ViewContext(ref, current, shared, etas, now, with_targets)
     size = queue_length(current)
     views = {
         one.pr: _live_view(context, one, place if place <= size else None, size)
@@ -326,7 +393,7 @@ async def _whole_view(runtime: Runtime, ref: QueueRef, current: MergeQueue) -> Q
         current,
         current.required or RequiredSet(),
         tuple(views.values()),
-        _time_left(context.if_submitted, now),
+        _time_left(eta.of_new(current, shared.durations_s, now), now),
     )
     kept.by_number, kept.whole = views, view
     return view

@@ -10,10 +10,11 @@ from service.accounts.store import access, audit
 from service.accounts.store.audit import AuditEntry
 from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.errors import Invalid, Malformed, NotFound
+from service.errors import FieldError, Invalid, Malformed, NotFound
 from service.mergequeue.engine.applying.commands import HOLDS_MAX
 from service.mergequeue.engine.config import (
     CLI_DEFAULTS,
+    RULES_NEED_LANDING,
     ConfigValue,
     QueueConfig,
     changed,
@@ -26,6 +27,7 @@ from service.mergequeue.engine.inputs import (
     Input,
     PlaceHold,
     ReleaseHold,
+    RepositoryChanged,
     RequiredChanged,
     SetState,
     TargetMoved,
@@ -55,6 +57,8 @@ from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Actor, MergeMethod, QueueRef
 
 QUEUES_MAX = 100
+OF_LANDING = frozenset({"conflict_rules", "merge_method", "land_tested_commits"})
+"""Settings of which rules for conflicts depend."""
 OF_REQUIRED = frozenset({"required_statuses", "head_only_statuses", "status_reporters"})
 """Settings after whose change the required statuses are read again."""
 METHOD_PREFERENCE = (MergeMethod.SQUASH, MergeMethod.MERGE_COMMIT, MergeMethod.REBASE)
@@ -94,6 +98,7 @@ async def create(
     settings = {vehicles.SETTING: choice.wants_drafts, **_with_defaults(request.settings)}
     own = _draft(runtime, branch, changed(QueueConfig(), settings), request, actor)
     draft = repository_files.with_file(replace(own, test_branch_reason=choice.reason), reading)
+    _check_rules(draft, {})
     override = requirements.override_of(draft)
     new = replace(draft, tip=Tip(tip.sha, tip.tree))
     resolved = await requirements.resolve(runtime, repository.ref, branch, override, new)
@@ -107,6 +112,8 @@ async def create(
         inputs.append(WorkflowsChanged(choice.never))
     if not any(isinstance(one, RequiredChanged) for one in inputs) and not resolved.owned:
         inputs.append(RequiredChanged(resolved.required, resolved.error))
+    if await provider.can_rerun(repository.ref):
+        inputs.append(RepositoryChanged(reruns=True))
     await turn.report(runtime, queue.id, inputs)
     await building.prepare(runtime, repository.ref, branch)
     return await queue_views.last_queue_view(runtime, queue)
@@ -145,6 +152,15 @@ def _check_settings(settings: Mapping[str, ConfigValue]) -> None:
     wrong = out_of_range(settings)
     if wrong is not None:
         raise Malformed(f"{wrong} is out of range.", code="invalid_field")
+
+
+def _check_rules(value: MergeQueue, settings: Mapping[str, ConfigValue]) -> None:
+    """Refuse rules for conflicts where a merge call lands, which knows no rules."""
+    after = changed(value.config, settings)
+    if after.conflict_rules and not after.rules_for_conflicts:
+        fault = FieldError("/conflictRules", "format", RULES_NEED_LANDING)
+        text = f"conflictRules {RULES_NEED_LANDING}."
+        raise Malformed(text, code="invalid_field", errors=(fault,))
 
 
 def _check_method(
@@ -212,6 +228,8 @@ async def update(
     _check_settings(request.settings)
     value = await turn.value(runtime, queue.id)
     _check_file(value, request.settings)
+    if not OF_LANDING.isdisjoint(request.settings):
+        _check_rules(value, request.settings)
     await _check_new_method(runtime, queue, value, request)
     reason = await _test_branch_reason(runtime, queue, request)
     commands = _commands(request, actor, reason)

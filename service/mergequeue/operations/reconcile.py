@@ -4,7 +4,7 @@ Each function reads one thing afresh and tells the queue; the sweeps call them o
 signals call them at once. Everything lands with no signal at all, later.
 """
 
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime, timedelta
 
 import structlog
@@ -12,6 +12,7 @@ import structlog
 from service.accounts import repositories
 from service.accounts.store import access
 from service.accounts.tenants import RepositoryRecord
+from service.database.database import Tx
 from service.mergequeue.engine.applying import reports
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import (
@@ -29,6 +30,7 @@ from service.mergequeue.engine.model import MergeQueue, Run
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import RunPhase, RunStatus
 from service.mergequeue.operations import (
+    early_failures,
     facts,
     last_looks,
     merged_by_others,
@@ -38,8 +40,10 @@ from service.mergequeue.operations import (
     run_reports,
     sweeping,
     turn,
+    undone_work,
 )
 from service.mergequeue.operations.check_reads import CheckReadScheduler
+from service.mergequeue.operations.turn import Along
 from service.mergequeue.store import queues
 from service.provider.errors import (
     Gone,
@@ -65,14 +69,33 @@ LOOK_AGAIN = timedelta(seconds=30)
 log = structlog.get_logger()
 
 
-async def read_checks(runtime: Runtime, queue: QueueRef, run_id: str) -> None:
-    """Read the checks of one live run and report them to the queue; skip a run that is over."""
-    queue_value = await turn.value(runtime, queue.id)
-    run = queue_value.runs.get(run_id)
-    if run is None or not run_reports.is_reported_on(run):
-        return
-    await turn.take(runtime, queue.id, [await run_reports.checks_of(runtime, queue, run)])
-    await _read_reporters(runtime, queue, (run_id,))
+async def read_checks(
+    runtime: Runtime,
+    queue: QueueRef,
+    run_ids: Collection[str],
+    settle: Callable[[Tx], None] | None = None,
+) -> bool:
+    """Read the checks of live runs and report them in one turn; skip runs that are over.
+
+    `settle` is committed with the turn. Returns whether there was one.
+    """
+    value = await turn.value(runtime, queue.id)
+    known = [run for run_id in run_ids if (run := value.runs.get(run_id)) is not None]
+    reported_on = [run for run in known if run_reports.is_reported_on(run)]
+    if not reported_on:
+        return False
+    inputs = await run_reports.checks_of_many(runtime, queue, reported_on)
+    await turn.take(runtime, queue.id, inputs, Along(beside=settle))
+    try:
+        await _read_reporters(runtime, queue, [run.id for run in reported_on])
+        for run in reported_on:
+            await early_failures.look(runtime, queue, run.id)
+    except ProviderError as trouble:
+        if settle is None:
+            raise
+        # What the reports led to was not read; the sweep of the queue does it.
+        log.warning("reporters_unread", queue=queue.id, why=trouble.message)
+    return True
 
 
 async def _read_reporters(runtime: Runtime, queue: QueueRef, run_ids: Collection[str]) -> None:
@@ -121,6 +144,8 @@ async def _sweep_checks(runtime: Runtime, queue: QueueRef, due: Sequence[Run]) -
         raise
     await turn.take(runtime, queue.id, inputs)
     await _read_reporters(runtime, queue, [run.id for run in due])
+    for run in due:
+        await early_failures.look(runtime, queue, run.id)
 
 
 async def read_live_queues(runtime: Runtime) -> None:
@@ -303,12 +328,14 @@ async def read_queue(runtime: Runtime, queue: QueueRef) -> None:
     value = await turn.value(runtime, queue.id)
     inputs += await facts.target(runtime, queue, value)
     inputs += await _requirements(runtime, queue, value)
+    inputs += await _reruns(runtime, queue, value)
     inputs += await facts.differing(runtime, queue, value, sorted(value.entries))
     inputs += _reachable_again(value)
     if await _follows(runtime, queue, value, inputs):
         return
     if inputs:
         await turn.take(runtime, queue.id, inputs)
+    await undone_work.judge_again(runtime, queue)
     await merged_by_others.look(runtime, queue)
 
 
@@ -320,6 +347,7 @@ async def read_target(runtime: Runtime, queue: QueueRef) -> None:
         return
     if inputs:
         await turn.take(runtime, queue.id, inputs)
+    await undone_work.judge_again(runtime, queue)
     await merged_by_others.look(runtime, queue)
 
 
@@ -350,6 +378,12 @@ async def workflows_changed(runtime: Runtime, queue: QueueRef) -> None:
     provider = runtime.providers[queue.repo.host]
     advice = await provider.vehicle_advice(queue.repo, queue.branch, value.tip.sha)
     await turn.take(runtime, queue.id, [WorkflowsChanged(advice.never)])
+
+
+async def _reruns(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:
+    can_rerun = await runtime.providers[queue.repo.host].can_rerun(queue.repo)
+    is_known = can_rerun == (value.reruns_from is not None)
+    return [] if is_known else [RepositoryChanged(reruns=can_rerun)]
 
 
 async def _requirements(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:

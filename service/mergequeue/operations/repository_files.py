@@ -19,7 +19,12 @@ from service.accounts.store import access
 from service.accounts.tenants import RepositoryRecord
 from service.errors import Overloaded
 from service.memory import QUEUES_MAX
-from service.mergequeue.engine.config import ConfigValue, QueueConfig, changed
+from service.mergequeue.engine.config import (
+    RULES_NEED_LANDING,
+    ConfigValue,
+    QueueConfig,
+    changed,
+)
 from service.mergequeue.engine.inputs import Input, RepositoryFileRead
 from service.mergequeue.engine.model import FileFault, MergeQueue, RepositoryFile
 from service.mergequeue.operations import repository_file, requirements, turn, vehicles
@@ -91,13 +96,25 @@ async def read_files(runtime: Runtime, target: Target) -> Reading:
 def method_faults(
     checked: Checked, branch: str, allowed: frozenset[MergeMethod]
 ) -> tuple[FileFault, ...]:
-    """Return the fault of a merge method that the repository does not allow, if it is one."""
+    """Return the fault of a merge method that the repository does not allow, if it is one.
+
+    Also that of rules for conflicts which do not fit the way in which the file lets land.
+    """
     method = checked.settings_for(branch).get("merge_method")
     if method is None or method in allowed:
-        return ()
+        return _rules_faults(checked, branch)
     names = ", ".join(sorted(one.value for one in allowed)) or "none"
     message = f"is not allowed by the repository. Allowed: {names}."
     return (checked.fault_at(branch, "merge_method", message),)
+
+
+def _rules_faults(checked: Checked, branch: str) -> tuple[FileFault, ...]:
+    """Return the fault of rules for conflicts without a way of landing for them."""
+    given = changed(QueueConfig(), checked.settings_for(branch))
+    if len(given.conflict_rules) == len(given.rules_for_conflicts):
+        return ()
+    message = f"{RULES_NEED_LANDING}, in this file."
+    return (checked.fault_at(branch, "conflict_rules", message),)
 
 
 async def _with_trunk(

@@ -120,6 +120,16 @@ def _known(required: RequiredSet) -> dict[tuple[str, str | None], RequiredName]:
     return {(one.name, source): one for one in learned for source in (None, one.source_id)}
 
 
+def unlearned(config: QueueConfig, names: Iterable[str]) -> Iterable[RequiredName]:
+    """Yield names that are not required, with whose reports count by the settings alone.
+
+    Without one the check run of any App counts, and a status, which any writer can set, does not.
+    """
+    given = _given_by(config)
+    for name in names:
+        yield given[name] if name in given else _unseen(RequiredName(name))
+
+
 def _settled(
     one: RequiredName,
     given: Mapping[str, RequiredName],

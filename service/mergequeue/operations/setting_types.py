@@ -22,7 +22,9 @@ from service.mergequeue.engine.rules import EntryRule, Period
 from service.mergequeue.entry_rules import checking, expressions, periods
 from service.mergequeue.entry_rules.checking import PRIORITY_MAX
 from service.settings import ITEMS_MAX
+from service.vocabulary import ConflictRule, Resolution
 
+PATH_CHARS_MAX = 255
 TARGET_PATTERN_CHARS_MAX = 512
 
 
@@ -53,6 +55,15 @@ class BatchingRuleShown(Answer):
     """Targets by name, or by prefix with `*` at the end. For example `//infra/*`."""
     policy: Literal["ISOLATE"]
     """What happens to pull requests with these targets."""
+
+
+class ConflictRuleShown(Answer):
+    """The rule for conflicts in some files."""
+
+    paths: tuple[str, ...]
+    """Files by globs, in which `*` is any run of characters. For example `["CHANGES"]`."""
+    rule: Literal["UNION", "CHANGELOG"]
+    """`UNION`: the lines of both sides. `CHANGELOG`: the same, each under its own headings."""
 
 
 _PRIORITY_WORDS = tuple(PRIORITY_NAMES)
@@ -100,6 +111,22 @@ class _PartOfRule(Request):
         if strange:
             raise _faults(((name,), _strange(str(name), known)) for name in strange)
         return given
+
+
+class ConflictRuleGiven(_PartOfRule):
+    """One member of `conflictRules`, in a request or in a file."""
+
+    paths: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=PATH_CHARS_MAX)]],
+        Field(min_length=1, max_length=ITEMS_MAX),
+    ]
+    """Files by globs, in which `*` is any run of characters. For example `["CHANGES"]`."""
+    rule: Literal["UNION", "CHANGELOG"]
+    """`UNION`: the lines of both sides. `CHANGELOG`: the same, each under its own headings."""
+
+    def value(self) -> ConflictRule:
+        """Return the rule as the settings have it."""
+        return ConflictRule(tuple(self.paths), Resolution(self.rule))
 
 
 class PeriodGiven(_PartOfRule):
@@ -224,6 +251,7 @@ def _named_once(rules: list[EntryRuleGiven]) -> list[EntryRuleGiven]:
 
 
 BATCHING_RULES = tuple[BatchingRule, ...]
+CONFLICT_RULES = tuple[ConflictRule, ...]
 ENTRY_RULES = tuple[EntryRule, ...]
 
 _ENTRY_RULES = Annotated[
@@ -234,6 +262,7 @@ takes_settings = settings.takes(
     QueueConfig,
     {
         BATCHING_RULES: settings.items_of(BatchingRuleGiven, ITEMS_MAX),
+        CONFLICT_RULES: settings.items_of(ConflictRuleGiven, ITEMS_MAX),
         ENTRY_RULES: _ENTRY_RULES,
     },
 )
@@ -241,12 +270,17 @@ names_settings = settings.names(
     QueueConfig,
     {
         BATCHING_RULES: settings.items_of(BatchingRuleWritten, ITEMS_MAX),
+        CONFLICT_RULES: settings.items_of(ConflictRuleGiven, ITEMS_MAX),
         ENTRY_RULES: _ENTRY_RULES,
     },
 )
 shows_settings = settings.shows(
     QueueConfig,
-    {BATCHING_RULES: tuple[BatchingRuleShown, ...], ENTRY_RULES: tuple[EntryRuleShown, ...]},
+    {
+        BATCHING_RULES: tuple[BatchingRuleShown, ...],
+        CONFLICT_RULES: tuple[ConflictRuleShown, ...],
+        ENTRY_RULES: tuple[EntryRuleShown, ...],
+    },
 )
 
 
@@ -256,6 +290,6 @@ def value_of(taken: object) -> ConfigValue:
         return taken  # type: ignore[return-value]
     if taken and isinstance(taken[0], BatchingRuleGiven):
         return tuple(BatchingRule(rule.target_pattern, rule.policy) for rule in taken)
-    if taken and isinstance(taken[0], EntryRuleGiven):
+    if taken and isinstance(taken[0], EntryRuleGiven | ConflictRuleGiven):
         return tuple(rule.value() for rule in taken)
     return tuple(taken)

@@ -172,7 +172,7 @@ def _bucket(past: PastQueue, start: datetime, end: datetime) -> Bucket:
         merged=counts[EntryState.MERGED],
         failed=counts[EntryState.FAILED],
         removed=counts[EntryState.CANCELLED],
-        runs=len(finished),
+        runs=sum(run.is_whole for run in finished),
         run_s=sum(lasted, timedelta()).total_seconds(),
         time_to_merge_p50_s=percentile(seconds, MEDIAN) if seconds else None,
         time_to_merge_p95_s=percentile(seconds, HIGH) if seconds else None,

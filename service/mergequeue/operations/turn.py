@@ -20,6 +20,7 @@ from service.database.database import Tx
 from service.database.outbox import Lane, OutboxItem
 from service.errors import Conflict, InvariantBroken, NotFound, Stale
 from service.locks import LocksByNumber
+from service.memory import VersionedCache
 from service.mergequeue.engine import engine
 from service.mergequeue.engine.inputs import Command, Input, PlaceHold, Report, TimePassed
 from service.mergequeue.engine.model import MergeQueue
@@ -34,7 +35,7 @@ from service.mergequeue.engine.outputs import (
     Tell,
 )
 from service.mergequeue.engine.reasons import HoldReason
-from service.mergequeue.operations import announcements, counting, turn_traces
+from service.mergequeue.operations import admission, announcements, counting, turn_traces
 from service.mergequeue.operations.announcements import TurnResult
 from service.mergequeue.store import journal, landings, queues
 from service.mergequeue.store.cache import QueueCache, newest_known
@@ -45,6 +46,9 @@ from service.vocabulary import SYSTEM, QueueRef
 
 INPUTS_MAX = 64
 STALE_TRIES_MAX = 5
+KEPT_WITHIN_S = 0.1
+"""The longest wait for a value that a turn of this process is about to keep."""
+
 NOTICE_DELAY = timedelta(seconds=2)
 """Changes of one pull request's texts are joined over this time (docs/design/provider.md 5)."""
 
@@ -68,7 +72,8 @@ class Along:
     """Rows to commit together with a turn, and its preconditions.
 
     `also` returns the lanes for which it stored effects. `on_taken`, which stores none, is kept
-    only if no input is refused.
+    only if no input is refused; `beside`, which stores none either, in any case. With more inputs
+    than a turn takes, it is kept with the last turn.
     `whole`: when one input is refused, none of them counts. `expected_version`: the
     queue's `revision` must be it, else Conflict(version_conflict). A token that asks must
     still be valid.
@@ -77,6 +82,7 @@ class Along:
     audit: AuditEntry | None = None
     also: Callable[[Tx], Collection[Lane]] | None = None
     on_taken: Callable[[Tx], None] | None = None
+    beside: Callable[[Tx], None] | None = None
     whole: bool = False
     expected_version: int | None = None
 
@@ -104,8 +110,8 @@ async def take(
     holds the queue (`invariant_breach`), then raises InvariantBroken.
     """
     if len(inputs) > INPUTS_MAX:
-        head = await take(runtime, queue_id, inputs[:INPUTS_MAX], along)
-        return head + await take(runtime, queue_id, inputs[INPUTS_MAX:])
+        head = await take(runtime, queue_id, inputs[:INPUTS_MAX], replace(along, beside=None))
+        return head + await take(runtime, queue_id, inputs[INPUTS_MAX:], Along(beside=along.beside))
     async with runtime.memory.of(QueueLocks).of(queue_id):
         try:
             return await _take(runtime, queue_id, inputs, along)
@@ -136,7 +142,12 @@ async def last_value(runtime: Runtime, queue_id: int) -> MergeQueue:
 
     Raises NotFound(queue_not_found).
     """
+    seen = runtime.wakeups.version(topic_of(queue_id))
     known = await newest_known(runtime.store, queue_id)
+    if known is None and runtime.memory.of(QueueLocks).of(queue_id).locked():
+        # A turn of this process has committed it, and keeps it in a moment: a load costs more.
+        await runtime.wakeups.wait(topic_of(queue_id), seen, KEPT_WITHIN_S)
+        known = await newest_known(runtime.store, queue_id)
     if known is not None:
         return known
     # Taken before the read: a cache that is cleared meanwhile must not get an older value.
@@ -144,6 +155,22 @@ async def last_value(runtime: Runtime, queue_id: int) -> MergeQueue:
     read = await runtime.store.read(queues.load, queue_id)
     cache.put(read)
     return read
+
+
+class _QueueRefs(VersionedCache[int, QueueRef]):
+    """Names of queues, under the version that each change of a name increments."""
+
+
+async def ref_of(runtime: Runtime, queue_id: int) -> QueueRef | None:
+    """Return the present names of a queue, also of a deleted one; then remembered."""
+    version = await runtime.store.access_version()
+    cache = runtime.memory.of(_QueueRefs)
+    known = cache.get(version, queue_id)
+    if known is None:
+        known = await runtime.store.read(queues.ref_by_id, queue_id)
+        if known is not None:
+            cache.put(version, queue_id, known)
+    return known
 
 
 async def report(runtime: Runtime, queue_id: int, inputs: Sequence[Input]) -> None:
@@ -228,6 +255,9 @@ class _TurnRequest:
 def _turn(session: Tx, runtime: Runtime, request: _TurnRequest) -> _Turned:
     head, before = newest(session, runtime, request.queue_id, lock=True)
     _check(session, request.along, before, request.now)
+    request = replace(
+        request, inputs=admission.with_past(session, runtime, before, request.inputs, request.now)
+    )
     steps = _steps(before, request)
     current = steps[-1].queue
     if request.along.whole and any(step.refusal is not None for step in steps):
@@ -274,6 +304,8 @@ def _keep_along(session: Tx, along: Along, steps: Sequence[Step]) -> Collection[
     lanes = along.also(session) if along.also is not None else ()
     if along.on_taken is not None and all(step.refusal is None for step in steps):
         along.on_taken(session)
+    if along.beside is not None:
+        along.beside(session)
     return lanes
 
 
@@ -294,7 +326,7 @@ def _store_outputs(session: Tx, runtime: Runtime, head: Head, result: TurnResult
     """Store the outputs of a turn in its transaction: journal, outbox, landing rows."""
     ref, whole = result.ref, result.whole
     journal.append(session, ref.id, whole.events)
-    items = [item(runtime, ref.id, action, result.now) for action in whole.actions]
+    items = [item(runtime, ref, action, result.now) for action in whole.actions]
     outbox.append(session, ref.repository_id, ref.id, head.epoch, items)
     for action in whole.actions:
         if isinstance(action, Land):
@@ -356,7 +388,16 @@ def _joined(steps: Sequence[Step]) -> Step:
     )
 
 
-def item(runtime: Runtime, queue_id: int, action: Action, now: datetime) -> OutboxItem:
+def place_of_texts(queue: QueueRef, number: int) -> str:
+    """Return the key under which texts on a pull request replace each other and keep their order.
+
+    A queue that is made again goes on with the status comment of the one before it, so the key
+    names the branch, as the comment does.
+    """
+    return f"tell/{queue.repository_id}/{queue.branch}/{number}"
+
+
+def item(runtime: Runtime, queue: QueueRef, action: Action, now: datetime) -> OutboxItem:
     """Return an action of a queue as an effect to be performed."""
     plain = OutboxItem(LANES[type(action)], key="", kind="", effect=action, next_at=now)
     match action:
@@ -382,7 +423,7 @@ def item(runtime: Runtime, queue_id: int, action: Action, now: datetime) -> Outb
                 plain,
                 key=f"{entry}/tell/{runtime.ids.uuid()}",
                 kind="tell",
-                supersede_key=f"tell/{queue_id}/{pr}",
+                supersede_key=place_of_texts(queue, pr),
                 next_at=now + (REFRESH_DELAY if is_refresh else NOTICE_DELAY),
                 yields=is_refresh,
             )

@@ -7,6 +7,7 @@ tables.
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from service.mergequeue.conflict_pairs import Foreseen
 from service.mergequeue.engine.checked import CheckedName
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.culprits.failing import Failing
@@ -15,8 +16,10 @@ from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue, RequiredSet, Run
 from service.mergequeue.engine.outputs import Recorded
 from service.mergequeue.engine.states import RunStatus
+from service.mergequeue.wording.next_steps import DescribedStep
 from service.mergequeue.wording.situation import PullRequestText, Tables
 from service.text.times import TimeLeft
+from service.troubles import Trouble
 from service.vocabulary import Health, QueueRef
 
 
@@ -142,6 +145,8 @@ class ExplainView:
     """The explanation of why a pull request is not merged yet (`/explainPullRequest`).
 
     `text` is what its comment is made from: the checks and tests of its run, and its history.
+    `step` is what a program does next. `troubles` keep the process from working for it; of an ended
+    one there are none.
     """
 
     pull_request: PullRequestView
@@ -151,6 +156,9 @@ class ExplainView:
     depends_on: tuple[int, ...]
     required: RequiredSet
     text: PullRequestText
+    step: DescribedStep
+    conflicts: Foreseen | None = None
+    troubles: tuple[Trouble, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,14 @@
 """Why a submission left the queue without a failure of its own."""
 
 from service.mergequeue.reasons.record import (
+    ASK,
     AUTHOR,
+    DROP,
+    FIX,
     MAINTAINER,
     OPERATOR,
+    RESUBMIT,
+    SUPERSEDED,
     Aside,
     Ender,
     Ending,
@@ -25,6 +30,7 @@ _RECOVERY = Need(goal="CI has had time to recover", brief="CI", listed=Listed.OP
 RECORDS = (
     Record(
         "label_removed",
+        next=ASK,
         retryable=True,
         cancelled=Ending(
             clause="{by|somebody} removed the label",
@@ -35,6 +41,7 @@ RECORDS = (
     ),
     Record(
         "pr_closed",
+        next=DROP,
         who=AUTHOR,
         evidence="the pull request was closed",
         cancelled=Ending(
@@ -47,6 +54,7 @@ RECORDS = (
     ),
     Record(
         "merged_into_other_branch",
+        next=DROP,
         word="PR_MERGED_INTO_OTHER_BRANCH",
         cancelled=Ending(
             clause="it was merged into {text|another branch}",
@@ -57,6 +65,7 @@ RECORDS = (
     ),
     Record(
         "head_changed",
+        next=RESUBMIT,
         who=AUTHOR,
         word="PR_PUSHED_TO",
         retryable=True,
@@ -70,6 +79,7 @@ RECORDS = (
     ),
     Record(
         "base_changed",
+        next=RESUBMIT,
         who=AUTHOR,
         word="PR_BASE_BRANCH_CHANGED",
         cancelled=Ending(
@@ -82,6 +92,7 @@ RECORDS = (
     ),
     Record(
         "converted_to_draft",
+        next=FIX,
         who=AUTHOR,
         word="PR_CONVERTED_TO_DRAFT",
         evidence="it became a draft",
@@ -93,7 +104,19 @@ RECORDS = (
         ),
     ),
     Record(
+        "superseded",
+        next=SUPERSEDED,
+        who=AUTHOR,
+        evidence="its merge changes nothing",
+        cancelled=Ending(
+            clause="its work has landed already[, by {prs}][ (commit {sha})]",
+            label="its work has landed already",
+            next="Close it. If something is missing, push it, then comment {merge} again.",
+        ),
+    ),
+    Record(
         "not_ready_timeout",
+        next=RESUBMIT,
         word="NOT_READY_TIMEOUT_EXPIRED",
         retryable=True,
         cancelled=Ending(
@@ -105,6 +128,7 @@ RECORDS = (
     ),
     Record(
         "authorization_lost",
+        next=ASK,
         who=MAINTAINER,
         evidence="no person with write access approves this head any more",
         cancelled=Ending(
@@ -117,6 +141,7 @@ RECORDS = (
     ),
     Record(
         "flaky_retries_spent",
+        next=RESUBMIT,
         retryable=True,
         cancelled=Ending(
             clause="only known flaky tests failed, and the retries are used up",
@@ -129,6 +154,8 @@ RECORDS = (
     ),
     Record(
         "ci_interrupted",
+        next=RESUBMIT,
+        pause_min=10,
         who=OPERATOR,
         retryable=True,
         need=_RECOVERY,
@@ -144,6 +171,8 @@ RECORDS = (
     ),
     Record(
         "infrastructure",
+        next=RESUBMIT,
+        pause_min=10,
         who=OPERATOR,
         retryable=True,
         need=_RECOVERY,
@@ -159,6 +188,7 @@ RECORDS = (
     ),
     Record(
         "check_never_started",
+        next=ASK,
         who=OPERATOR,
         retryable=True,
         cancelled=Ending(
@@ -173,6 +203,7 @@ RECORDS = (
     ),
     Record(
         "test_branch_tampered",
+        next=ASK,
         who=OPERATOR,
         retryable=True,
         cancelled=Ending(
@@ -184,6 +215,7 @@ RECORDS = (
     ),
     Record(
         "decided_in_shadow",
+        next=DROP,
         cancelled=Ending(
             clause="it passed, and Headgate would have merged it",
             label="passed in shadow",
@@ -192,6 +224,7 @@ RECORDS = (
     ),
     Record(
         "pr_gone",
+        next=DROP,
         cancelled=Ending(
             clause="the PR no longer exists",
             label="no longer exists",

@@ -1,9 +1,13 @@
 """Why a submission failed. Reasons that have a state before it are in the file of that state."""
 
 from service.mergequeue.reasons.record import (
+    ASK,
     AUTHOR,
+    FIX,
     MAINTAINER,
     OPERATOR,
+    REBASE,
+    RESUBMIT,
     Blame,
     Ending,
     Listed,
@@ -15,6 +19,7 @@ from service.mergequeue.reasons.testing import FAILED
 RECORDS = (
     Record(
         "required_status_failed",
+        next=FIX,
         who=AUTHOR,
         word="TEST_RUN_REQUIRED_STATUS_FAILED",
         blame=Blame.TESTS,
@@ -27,6 +32,7 @@ RECORDS = (
     ),
     Record(
         "interaction",
+        next=FIX,
         who=AUTHOR,
         word="TEST_RUN_REQUIRED_STATUS_FAILED",
         blame=Blame.TESTS,
@@ -40,6 +46,7 @@ RECORDS = (
     ),
     Record(
         "rebase_differs",
+        next=REBASE,
         who=AUTHOR,
         word="START_TEST_RUN_MERGE_CONFLICT",
         blame=Blame.CONFLICT,
@@ -51,6 +58,8 @@ RECORDS = (
     ),
     Record(
         "build_refused",
+        next=RESUBMIT,
+        pause_min=10,
         who=OPERATOR,
         word="START_TEST_RUN_RETRY_EXHAUSTED",
         retryable=True,
@@ -63,6 +72,7 @@ RECORDS = (
     ),
     Record(
         "merge_refused",
+        next=ASK,
         who=MAINTAINER,
         word="GITHUB_API_MERGE_PR_FAILED",
         retryable=True,

@@ -1,9 +1,14 @@
 """The needs of an entry before it may be tested, in the order in which conditions are shown."""
 
 from service.mergequeue.reasons.record import (
+    ASK,
     AUTHOR,
+    FIX,
     MAINTAINER,
     OPERATOR,
+    REBASE,
+    RESUBMIT,
+    WAIT,
     Aside,
     Blame,
     Ending,
@@ -18,6 +23,7 @@ from service.vocabulary import BlockerCode
 RECORDS = (
     Record(
         "facts_unknown",
+        next=WAIT,
         need=Need(
             goal="GitHub has answered about this PR",
             brief="GitHub's answer",
@@ -27,6 +33,7 @@ RECORDS = (
     ),
     Record(
         "draft",
+        next=FIX,
         who=AUTHOR,
         need=Need(
             goal="the PR is marked ready for review",
@@ -38,6 +45,7 @@ RECORDS = (
     ),
     Record(
         "base_mismatch",
+        next=FIX,
         who=AUTHOR,
         need=Need(
             goal="the base branch is {target}[ (now {name})]",
@@ -47,6 +55,7 @@ RECORDS = (
     ),
     Record(
         "conflict_target",
+        next=REBASE,
         who=AUTHOR,
         word="START_TEST_RUN_MERGE_CONFLICT",
         blame=Blame.CONFLICT,
@@ -69,6 +78,7 @@ RECORDS = (
     ),
     Record(
         "mergeability_unknown",
+        next=WAIT,
         need=Need(
             goal="GitHub has computed whether it merges cleanly",
             brief="GitHub's merge check",
@@ -77,6 +87,7 @@ RECORDS = (
     ),
     Record(
         "review_required",
+        next=ASK,
         who=MAINTAINER,
         need=Need(
             goal="the required reviews approve it[ ({approver} must approve it)]"
@@ -91,6 +102,7 @@ RECORDS = (
     ),
     Record(
         "changes_requested",
+        next=FIX,
         who=AUTHOR,
         need=Need(
             goal="no reviewer requests changes",
@@ -102,6 +114,7 @@ RECORDS = (
     ),
     Record(
         "conversations_unresolved",
+        next=ASK,
         who=MAINTAINER,
         need=Need(
             goal="all conversations are resolved",
@@ -113,6 +126,7 @@ RECORDS = (
     ),
     Record(
         "check_pending",
+        next=WAIT,
         need=Need(
             goal="[check {name} passes (running)"
             "|the required checks of the PR itself have finished]",
@@ -126,6 +140,7 @@ RECORDS = (
     ),
     Record(
         "check_failing",
+        next=FIX,
         who=AUTHOR,
         need=Need(
             goal="[check {name} of the PR itself passes (it failed; the author fixes the cause and "
@@ -143,6 +158,7 @@ RECORDS = (
     ),
     Record(
         "check_missing",
+        next=FIX,
         who=AUTHOR,
         need=Need(
             goal="{name|every required check} has run on the PR itself, which GitHub requires "
@@ -157,6 +173,7 @@ RECORDS = (
     ),
     Record(
         "stacked",
+        next=RESUBMIT,
         who=AUTHOR,
         need=Need(
             goal="[{below}, which {below_are} below it in its stack, {below_have} been merged"
@@ -175,6 +192,7 @@ RECORDS = (
     ),
     Record(
         "depends_on",
+        next=WAIT,
         need=Need(
             goal="[{below}, on which it depends, {below_have} been merged"
             "|the PRs on which it depends have been merged]",
@@ -191,6 +209,7 @@ RECORDS = (
     ),
     Record(
         "dependency_lost",
+        next=FIX,
         who=AUTHOR,
         need=Need(
             goal="the line `Depends-On` of its description names PRs that can be merged first"
@@ -206,6 +225,7 @@ RECORDS = (
     ),
     Record(
         "not_before",
+        next=WAIT,
         need=Need(
             goal="[it is {until}, before which its description lets no merge happen"
             "|the time has come before which its description lets no merge happen]",
@@ -219,6 +239,7 @@ RECORDS = (
     ),
     Record(
         "not_before_unreadable",
+        next=FIX,
         who=AUTHOR,
         need=Need(
             goal="the line `Not-Before` of its description can be read[ ({cause} cannot: the "
@@ -233,7 +254,25 @@ RECORDS = (
         ),
     ),
     Record(
+        "undoes_landed_work",
+        next=FIX,
+        who=AUTHOR,
+        need=Need(
+            goal="its merge takes back no merged work, or says so[ (it would take back {undone}: "
+            "the author rebases it onto {target} and pushes, or comments {declare} if that is "
+            "meant)]",
+            brief="merged work[: it would take back {undone}]",
+            step="the author rebases it, so that it does not take back {undone|merged work}"
+            "[, or comments {declare} if that is meant]",
+            met="[whether it takes back merged work was not judged: {cause}"
+            "|its merge takes back no merged work]",
+            listed=Listed.OPEN,
+            grace=Grace.NONE,
+        ),
+    ),
+    Record(
         "waits_for_rule",
+        next=ASK,
         who=MAINTAINER,
         need=Need(
             goal="[rule {rule}|each rule of the queue] lets it go on[ (it waits for {awaited})]",
@@ -244,6 +283,7 @@ RECORDS = (
     ),
     Record(
         "provider_queued",
+        next=ASK,
         who=MAINTAINER,
         need=Need(
             goal="a maintainer removes the PR from GitHub's own merge queue, or lets that queue "
@@ -256,6 +296,7 @@ RECORDS = (
     ),
     Record(
         "unsigned",
+        next=FIX,
         who=AUTHOR,
         need=Need(
             goal="the author signs all commits of the PR",
@@ -267,6 +308,7 @@ RECORDS = (
     ),
     Record(
         "rule_unmet",
+        next=ASK,
         who=MAINTAINER,
         need=Need(
             goal="[rule {name} is satisfied|every rule of {target} is satisfied]",
@@ -278,12 +320,14 @@ RECORDS = (
     ),
     Record(
         "impacted_targets_missing",
+        next=WAIT,
         need=Need(
             goal="CI has uploaded the impacted targets[ of {head}]", brief="impacted targets"
         ),
     ),
     Record(
         "fork_needs_person",
+        next=ASK,
         who=MAINTAINER,
         need=Need(
             goal="a person with write access comments {merge}",
@@ -297,6 +341,7 @@ RECORDS = (
     ),
     Record(
         "workflows_permission_missing",
+        next=ASK,
         who=OPERATOR,
         need=Need(
             goal="Headgate has the permission “Workflows: write” (an owner of the repository "
@@ -308,6 +353,7 @@ RECORDS = (
     ),
     Record(
         "no_evidence",
+        next=ASK,
         who=MAINTAINER,
         retryable=True,
         need=Need(

@@ -22,6 +22,25 @@ NOBODY, AUTHOR = WhoMustAct.NOBODY, WhoMustAct.AUTHOR
 MAINTAINER, OPERATOR = WhoMustAct.MAINTAINER, WhoMustAct.OPERATOR
 
 
+class StepKind(StrEnum):
+    """The kinds of what a program does next about a pull request (docs/design/next-steps.md 1)."""
+
+    SUBMIT = "SUBMIT"
+    WAIT = "WAIT"
+    FIX = "FIX"
+    REBASE = "REBASE"
+    RESUBMIT = "RESUBMIT"
+    SUPERSEDED = "SUPERSEDED"
+    DROP = "DROP"
+    ASK = "ASK"
+    DONE = "DONE"
+
+
+WAIT, FIX, REBASE, ASK = StepKind.WAIT, StepKind.FIX, StepKind.REBASE, StepKind.ASK
+SUBMIT, RESUBMIT, SUPERSEDED = StepKind.SUBMIT, StepKind.RESUBMIT, StepKind.SUPERSEDED
+DROP, DONE = StepKind.DROP, StepKind.DONE
+
+
 class Blame(Enum):
     """The things that a reason blames a pull request for."""
 
@@ -104,6 +123,7 @@ class Ending:
     `note` is what the status comment says beside the clause.
     `is_announced`: a comment of its own says it, because it happened without those who follow the
     pull request. `may_return`: the same pull request can be queued again by a button.
+    `is_only_seen`: the provider shows it, and no landing of the queue proves it.
     """
 
     clause: str
@@ -113,14 +133,16 @@ class Ending:
     by: Ender = Ender.QUEUE
     is_announced: bool = False
     may_return: bool = True
+    is_only_seen: bool = False
 
 
 class RefusalKind(Enum):
-    """The faults of a refused command: its values, the state of things, or its object."""
+    """The faults of a refused command: its values, the state of things, its object, a budget."""
 
     INVALID = auto()
     CONFLICT = auto()
     MISSING = auto()
+    LIMITED = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +160,9 @@ TESTED_AGAIN = "to be tested again because "
 class Record:
     """One reason: its code and all that follows from it.
 
+    `next` is what a program does about a pull request that waits for it, ended by it or was refused
+    for it (docs/design/next-steps.md 2); `pause_min`: it submits again no earlier than after so
+    many minutes.
     `word` is the word in messages where it is not the code (docs/design/notifications.md 1).
     `retryable`: submitting again unchanged may help. The clauses say why an entry is in a state; a
     reason of several states has several. `pending` follows `pending_lead`; an empty lead means that
@@ -148,6 +173,8 @@ class Record:
 
     code: str
     _: KW_ONLY
+    next: StepKind
+    pause_min: int = 0
     who: WhoMustAct = NOBODY
     word: str = ""
     retryable: bool = False
@@ -190,6 +217,7 @@ class HoldScope(StrEnum):
 class HoldRecord:
     """One hold: who must act, its default scope, who may lift it, and its sentences.
 
+    `next` is what a program does about a pull request that it keeps from going on.
     `is_breaker`: single pull requests are tested under it. `is_own_stop`: the queue stopped itself,
     other than for a person or a start of Headgate. `quotes_note`: what the queue noted follows the
     sentences.
@@ -197,6 +225,7 @@ class HoldRecord:
 
     code: str
     _: KW_ONLY
+    next: StepKind
     text: str
     who: WhoMustAct = OPERATOR
     scope: HoldScope = HoldScope.BOTH

@@ -7,7 +7,7 @@ from datetime import datetime
 from service.mergequeue.engine.rules import Seen
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.entry_rules.expressions import READABLE
-from service.vocabulary import Sha
+from service.vocabulary import Actor, Sha
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,10 @@ class Arrival:
 
     `priority` None: no person gave one. `ci_s` is how long a test of it takes, None: drawn from the
     history. `contains_tip`: its head contained the target's tip when it came, and its own checks
-    had passed. `cancelled_at`: a person took it out then, if it was still queued. `targets` None:
-    they are unknown. `seen` is the pull request as rules see it, but for what is in `unknown`.
+    had passed. `submitted_by` None: the author, a person. `resubmissions` are how often the head is
+    submitted again after it has failed. `cancelled_at`: a person took it out then, if it was still
+    queued. `targets` None: they are unknown. `seen` is the pull request as rules see it, but for
+    what is in `unknown`.
     """
 
     at: datetime
@@ -51,6 +53,8 @@ class Arrival:
     fate: Fate = GOOD
     ci_s: float | None = None
     contains_tip: bool = False
+    submitted_by: Actor | None = None
+    resubmissions: int = 0
     cancelled_at: datetime | None = None
     seen: Seen | None = None
     unknown: frozenset[str] = READABLE

@@ -78,6 +78,7 @@ def _arrival(past: Past, entry: Entry, merged: set[Head], seconds: Sequence[floa
         targets=entry.targets or past.targets.get(head),
         fate=GOOD if head in merged else _fate_of(entry),
         ci_s=sum(seconds) / len(seconds) if seconds else None,
+        submitted_by=entry.submitted_by,
         contains_tip=entry.reason is Reason.LANDED_DIRECTLY,
         cancelled_at=entry.state_since if is_withdrawn else None,
         seen=seen,

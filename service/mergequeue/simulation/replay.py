@@ -1,5 +1,6 @@
 """The real engine, driven in virtual time over a history: translation, and no rule of its own."""
 
+from bisect import insort
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -49,6 +50,9 @@ BRANCH = "main"
 CHECK = "ci"
 """The one required status of a simulated queue: all of CI."""
 
+RESUBMITTED_AFTER = timedelta(minutes=1)
+"""The time after which a head that failed is submitted again, where it is."""
+
 AFTER_LAST = timedelta(days=30)
 """Virtual time after the last submission at which a replay ends, whatever is left."""
 
@@ -59,7 +63,6 @@ ROUNDS_PER_ARRIVAL = 1000
 """A replay stops after this many inputs per submission, far more than any setting needs."""
 
 UID = "00000000-0000-4000-8000-000000000000"
-AUTHOR = Actor(ActorKind.PERSON, "author")
 REQUIRED = RequiredSet((RequiredName(CHECK),), RequiredSource.MERGE_INSTANCE)
 FROM_TESTING = frozenset({EntryState.TESTING, EntryState.TESTS_PASSED, EntryState.PENDING_FAILURE})
 
@@ -90,11 +93,15 @@ class _Replay:
         self._on_ended = on_ended
         self._target = Target(history.arrivals)
         self._ci = Ci(history, seed)
-        self._queue = MergeQueue(id=0, uid=UID, branch=BRANCH, config=replace(config, shadow=False))
+        # All arrivals are by one author, and nobody looks at what would land.
+        config = replace(config, shadow=False, open_entries_per_submitter=0)
+        self._queue = MergeQueue(id=0, uid=UID, branch=BRANCH, config=config)
         self._track = Track()
         self._now = history.arrivals[0].at if history.arrivals else BEGIN
         self._wake_at: datetime | None = None
         self._acts = deque(_acts(history))
+        self._arrivals = {one.head: one for one in history.arrivals}
+        self._resubmissions = {one.head: one.resubmissions for one in history.arrivals}
         self._built: dict[str, _Built] = {}
         self._checks = 0
         self._signs: dict[str, Signs] = {}
@@ -154,11 +161,20 @@ class _Replay:
         self._first_at.setdefault(arrival.head, self._now)
         self._take(self._submission(arrival))
 
+    def _submit_again(self, entry: Entry) -> None:
+        """Submit a head that has failed again, where its author does so."""
+        left = self._resubmissions.get(entry.head, 0)
+        if left:
+            self._resubmissions[entry.head] = left - 1
+            again = self._arrivals[entry.head]
+            at = self._now + RESUBMITTED_AFTER
+            insort(self._acts, _Act(at, self._ended, again, is_cancel=False), key=_moment)
+
     def _submission(self, arrival: Arrival) -> Submit:
         """Return the command with what the product would know of the pull request."""
         return Submit(
             facts=self._facts(arrival),
-            actor=AUTHOR,
+            actor=_submitter(arrival),
             priority=arrival.priority,
             no_batch=arrival.no_batch,
             p_fail=self._p_fail(arrival),
@@ -193,7 +209,7 @@ class _Replay:
     def _cancel(self, arrival: Arrival) -> None:
         entry = self._queue.entries.get(arrival.pr)
         if entry is not None and entry.head == arrival.head:
-            self._take(inputs.Cancel(arrival.pr, Reason.USER_REQUESTED, AUTHOR))
+            self._take(inputs.Cancel(arrival.pr, Reason.USER_REQUESTED, _submitter(arrival)))
 
     # --- the engine, and the shell around it
 
@@ -297,9 +313,15 @@ class _Replay:
             self._counts["cancelled"] += 1
         if entry.state is not EntryState.CANCELLED:
             self._track.count(self._signs[entry.head], failed=is_failed)
+            if is_failed:
+                self._submit_again(entry)
         self._ended += 1
         if self._on_ended is not None:
             self._on_ended(self._ended)
+
+
+def _submitter(arrival: Arrival) -> Actor:
+    return arrival.submitted_by or Actor(ActorKind.PERSON, arrival.author)
 
 
 def rates_of(history: History) -> Rates:
@@ -342,4 +364,8 @@ def _acts(history: History) -> list[_Act]:
         if one.cancelled_at is not None:
             at = max(one.cancelled_at, one.at)
             acts.append(_Act(at, number, one, is_cancel=True))
-    return sorted(acts, key=lambda act: (act.at, act.number, act.is_cancel))
+    return sorted(acts, key=_moment)
+
+
+def _moment(act: _Act) -> tuple[datetime, int, bool]:
+    return act.at, act.number, act.is_cancel

@@ -26,6 +26,7 @@ from service.database.codec import RowCodec
 from service.errors import InvariantBroken
 from service.mergequeue.engine.model import Entry, Green, MergeQueue, Run
 from service.mergequeue.engine.outputs import Step
+from service.mergequeue.engine.submitters import submitter_of
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.store import target_sets
 from service.mergequeue.store.rows import (
@@ -70,7 +71,7 @@ def _given(*names: str) -> dict[str, object]:
 
 
 INSERT_ENTRY = insert(entries).values(
-    org_id=_ORG, queue_id=bindparam("of_queue"), **_given("live", *ENTRY.names)
+    org_id=_ORG, queue_id=bindparam("of_queue"), **_given("live", "submitter", *ENTRY.names)
 )
 INSERT_RUN = insert(runs).values(
     org_id=_ORG,
@@ -210,7 +211,9 @@ def _targets_of_entries(found: Difference[Entry]) -> list[Targets | None]:
 def _write_entries(session: Connection, queue_id: int, found: Difference[Entry]) -> None:
     target_sets.keep(session, _targets_of_entries(found))
     _update(session, found, ENTRY, entries)
-    _many(session, INSERT_ENTRY, _new_rows(found, queue_id, ENTRY))
+    submitters = {entry.id: submitter_of(entry) for entry in (*found.left, *found.added)}
+    rows = _new_rows(found, queue_id, ENTRY)
+    _many(session, INSERT_ENTRY, [row | {"submitter": submitters[str(row["id"])]} for row in rows])
 
 
 def _write_runs(session: Connection, queue_id: int, found: Difference[Run]) -> None:

@@ -1,5 +1,6 @@
 """Signed evidence of landed commits."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
@@ -35,6 +36,10 @@ SELECT_COMMIT = (
     )
     .order_by(evidence.c.no)
 )
+SELECT_PRS = select(evidence.c.sha, evidence.c.pr).where(
+    evidence.c.repository_id == bindparam("of_repository"),
+    evidence.c.sha.in_(bindparam("of_shas", expanding=True)),
+)
 SELECT_AFTER = (
     select(*_ROW)
     .where(evidence.c.queue_id == bindparam("of_queue"), evidence.c.no > bindparam("after"))
@@ -68,6 +73,12 @@ class SignedLanding:
     envelope: str
     key_id: str
     at: datetime
+
+
+def prs_of(session: Connection, repository_id: int, shas: Sequence[Sha]) -> dict[Sha, int]:
+    """Return the pull requests that landed by these commits, of those that are recorded."""
+    binds = {"of_repository": repository_id, "of_shas": list(shas)}
+    return {Sha(row.sha): row.pr for row in session.execute(SELECT_PRS, binds)}
 
 
 def add(session: Connection, queue: QueueRef, signed: SignedLanding) -> None:

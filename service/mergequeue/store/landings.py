@@ -1,6 +1,6 @@
 """Landings: intended, permitted and read back."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,7 +21,7 @@ from service.mergequeue.engine.outputs import Land
 from service.mergequeue.landing_records import LandingRecord, LandingState
 from service.mergequeue.store.rows import queues
 from service.mergequeue.store.tables_queues import IS_LANDED, IS_OPEN_PERMIT, LandingRow
-from service.vocabulary import Sha
+from service.vocabulary import QueueRef, Sha
 
 landings = LandingRow.__table__
 other = landings.alias("other")
@@ -46,6 +46,12 @@ SELECT_ADVANCED = (
     .limit(1)
 )
 SELECT_OPEN_PERMITS = _SELECT.where(landings.c.queue_id == _QUEUE, IS_OPEN_PERMIT)
+
+SELECT_LANDED_HEADS = select(landings.c.pr, landings.c.head).where(
+    landings.c.repository_id == bindparam("of_repository"),
+    landings.c.pr.in_(bindparam("of_prs", expanding=True)),
+    IS_LANDED,
+)
 
 INSERT = insert(landings).values(
     org_id=select(queues.c.org_id).where(queues.c.id == _QUEUE).scalar_subquery(),
@@ -136,6 +142,16 @@ def landed_prs(session: Connection, run_id: str) -> tuple[int, ...]:
     """Return the pull requests that have landed by a run, in order."""
     found = session.execute(SELECT_LANDED_PRS, {"of_run": run_id}).scalars()
     return tuple(dict.fromkeys(found))
+
+
+def heads_brought(
+    session: Connection, queue: QueueRef, prs: Collection[int]
+) -> frozenset[tuple[int, Sha]]:
+    """Return which heads of these pull requests have landed, or may have, by a landing of ours."""
+    binds = {"of_repository": queue.repository_id, "of_prs": sorted(prs)}
+    found = session.execute(SELECT_LANDED_HEADS, binds)
+    maybe = ((row.pr, row.head) for row in open_permits(session, queue.id) if row.pr in prs)
+    return frozenset([*((row.pr, Sha(row.head)) for row in found), *maybe])
 
 
 def has_advanced(session: Connection, run_id: str) -> bool:

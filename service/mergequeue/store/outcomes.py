@@ -36,6 +36,8 @@ _IS_TEST = and_(
     runs.c.kind.not_in([RunKind.DIRECT.value, RunKind.TRY.value]),
     runs.c.contained.is_(False),
     runs.c.reused_from.is_(None),
+    # Failed checks that ran again are no whole test.
+    runs.c.repeats.is_(None),
 )
 _NEWEST = (
     select(runs.c.id, runs.c.status, runs.c.cause, runs.c.is_flaky)

@@ -3,7 +3,7 @@
 The rows of entries and runs that have left the value are read by `runs.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -152,11 +152,11 @@ SELECT_LIVE = (
     .distinct()
     .order_by(entries.c.queue_id)
 )
-SELECT_RUN_OF_SHA = (
-    select(runs.c.queue_id, runs.c.id)
+SELECT_RUNS_OF_SHAS = (
+    select(runs.c.queue_id, runs.c.id, runs.c.sha)
     .where(
         runs.c.repository_id == bindparam("of_repository"),
-        runs.c.sha == bindparam("of_sha"),
+        runs.c.sha.in_(bindparam("of_shas", expanding=True)),
         runs.c.live.is_(True),
     )
     .order_by(runs.c.no)
@@ -327,8 +327,18 @@ def live_queues(session: Connection) -> tuple[int, ...]:
 
 def run_of_sha(session: Connection, repository_id: int, sha: Sha) -> tuple[tuple[int, str], ...]:
     """(queue id, run id) of the live runs on exactly this commit."""
-    binds = {"of_repository": repository_id, "of_sha": sha}
-    return tuple((row.queue_id, row.id) for row in session.execute(SELECT_RUN_OF_SHA, binds))
+    return tuple(runs_of_shas(session, repository_id, [sha]).get(sha, ()))
+
+
+def runs_of_shas(
+    session: Connection, repository_id: int, shas: Sequence[Sha]
+) -> dict[Sha, list[tuple[int, str]]]:
+    """The same of several commits, without those that have none."""
+    found: dict[Sha, list[tuple[int, str]]] = {}
+    binds = {"of_repository": repository_id, "of_shas": shas}
+    for row in session.execute(SELECT_RUNS_OF_SHAS, binds):
+        found.setdefault(row.sha, []).append((row.queue_id, row.id))
+    return found
 
 
 def mark_deleted(session: Connection, queue_id: int, at: datetime) -> None:

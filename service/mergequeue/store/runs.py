@@ -5,6 +5,7 @@ Also the draft pull request that carries a run, which the engine does not know.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import BindParameter, Connection, bindparam, desc, select, update
 
@@ -57,12 +58,19 @@ SELECT_TIP_TESTS = (
     .order_by(desc(runs.c.no))
     .limit(TIP_TESTS_MAX)
 )
+SELECT_FIRST_SINCE = (
+    select(runs.c.id)
+    .where(runs.c.queue_id == _QUEUE, runs.c.created_at >= bindparam("since"))
+    .order_by(runs.c.created_at)
+    .limit(1)
+)
 SELECT_DURATIONS = (
     select(runs.c.created_at, runs.c.finished_at)
     .where(
         runs.c.queue_id == _QUEUE,
         runs.c.status == RunStatus.SUCCEEDED.value,
         runs.c.finished_at.is_not(None),
+        runs.c.repeats.is_(None),
     )
     .order_by(desc(runs.c.no))
     .limit(bindparam("at_most"))
@@ -110,6 +118,13 @@ def tip_test(session: Connection, queue_id: int, after: str, sha: Sha) -> Run | 
     return next((one for one in reversed(found) if one.base_tip.sha == sha), None)
 
 
+def first_base_since(session: Connection, queue_id: int, since: datetime) -> Sha | None:
+    """Return the tip of the target on which the first run since then began; None without one."""
+    found = session.execute(SELECT_FIRST_SINCE, {"of_queue": queue_id, "since": since}).scalar()
+    first = None if found is None else run(session, queue_id, found)
+    return None if first is None else first.base_tip.sha
+
+
 def queue_of(session: Connection, repository_id: int, run_id: str) -> int | None:
     """Return the queue of a run of this repository."""
     found = select(runs.c.queue_id).where(
@@ -129,7 +144,10 @@ def runs_of(session: Connection, queue_id: int, run_ids: Sequence[str]) -> tuple
 def succeeded_durations_s(
     session: Connection, queue_id: int, limit: int = DURATIONS_MAX
 ) -> tuple[float, ...]:
-    """Return seconds from the making of a run to its success, newest first."""
+    """Return seconds from the making of a run to its success, newest first.
+
+    Without those that repeated failed checks alone.
+    """
     found = session.execute(SELECT_DURATIONS, {"of_queue": queue_id, "at_most": limit})
     return tuple((row.finished_at - row.created_at).total_seconds() for row in found)
 
@@ -146,10 +164,15 @@ def set_draft_pull_request(
 
 
 def draft_pull_request_of(session: Connection, run_id: str) -> tuple[int, str] | None:
-    """Return number and address of that pull request, if there is one."""
+    """Return number and address of that pull request, if there is one.
+
+    A run that repeats another one has that of the other.
+    """
     row = session.execute(
-        select(runs.c.vehicle_number, runs.c.vehicle_url).where(runs.c.id == run_id)
+        select(runs.c.vehicle_number, runs.c.vehicle_url, runs.c.repeats).where(runs.c.id == run_id)
     ).first()
+    if row is not None and row.repeats is not None:
+        return draft_pull_request_of(session, row.repeats)
     if row is None or row.vehicle_number is None:
         return None
     return row.vehicle_number, row.vehicle_url or ""
@@ -166,11 +189,15 @@ def note_restored(session: Connection, queue_id: int, run_id: str) -> bool:
 
 
 def recorded_branches(session: Connection, repository_id: int) -> dict[str, RecordedBranch]:
-    """Return test branches by name, of the newest runs; a name's newest run wins."""
+    """Return test branches by name, of the newest runs.
+
+    Of several runs with one name the newest live one wins, or the newest.
+    """
     found = session.execute(
-        select(runs.c.branch, runs.c.queue_id, runs.c.id, runs.c.live)
+        select(runs.c.branch, runs.c.queue_id, runs.c.id, runs.c.live, runs.c.no)
         .where(runs.c.repository_id == repository_id, runs.c.branch.is_not(None))
         .order_by(desc(runs.c.no))
         .limit(RECORDED_MAX)
     ).all()
-    return {row.branch: RecordedBranch(row.queue_id, row.id, row.live) for row in reversed(found)}
+    ordered = sorted(found, key=lambda row: (row.live, row.no))
+    return {row.branch: RecordedBranch(row.queue_id, row.id, row.live) for row in ordered}

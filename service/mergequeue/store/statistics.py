@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, and_, bindparam, desc, or_, select
+from sqlalchemy import BindParameter, Connection, and_, bindparam, case, desc, or_, select
 
 from service.database.codec import json_object
 from service.database.tables_deliveries import IS_CHANGE_OF_QUEUE
@@ -42,7 +42,12 @@ SELECT_STAYS = (
     .limit(ENTRIES_MAX)
 )  # fmt: skip
 SELECT_RUNS = (
-    select(runs.c.created_at, runs.c.finished_at)
+    select(
+        # One that repeats failed checks waits for the end of CI first, which is another run's time.
+        case((runs.c.repeats.is_(None), runs.c.created_at), else_=runs.c.built_at),
+        runs.c.finished_at,
+        runs.c.repeats.is_(None),
+    )
     .where(runs.c.queue_id == _QUEUE)
     .where(or_(runs.c.live.is_(True), runs.c.finished_at >= _SINCE))
     .order_by(desc(runs.c.no))
@@ -77,10 +82,14 @@ class Stay(NamedTuple):
 
 
 class RunTime(NamedTuple):
-    """A test run; `finished_at` None: it is in progress."""
+    """A test run; `finished_at` None: it is in progress.
+
+    `is_whole`: it ran all checks, and not only those again that failed in another run.
+    """
 
     created_at: datetime
     finished_at: datetime | None
+    is_whole: bool = True
 
 
 class PastQueue(NamedTuple):

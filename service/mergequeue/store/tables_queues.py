@@ -34,6 +34,7 @@ class MergeQueueRow(Row, table=True, columns_of=MergeQueue, without={"entries", 
     deleted_at: datetime | None = Field(sa_type=Utc)
     revision: int = Field(sa_type=Id)
     version: int = Field(sa_type=Id)
+    turns: str = Field(sa_type=Json, sa_column_kwargs={"server_default": "[]"})
 
 
 partial_unique(
@@ -52,12 +53,16 @@ partial(
 
 
 class EntryRow(Row, table=True, columns_of=Entry):
-    """One submission; `live` while the queue's value holds it."""
+    """One submission; `live` while the queue's value holds it.
+
+    `submitter` is the identity that budgets count it for (`engine/submitters.py`).
+    """
 
     __tablename__ = "entry"
     __table_args__ = (
         Index("ix_entry_queue_id_no", "queue_id", "no"),
         Index("ix_entry_queue_id_pr_no", "queue_id", "pr", "no"),
+        Index("ix_entry_submitter_state_since", "submitter", "state_since"),
     )
 
     no: int | None = Field(default=None, primary_key=True, sa_type=Id)
@@ -69,11 +74,19 @@ class EntryRow(Row, table=True, columns_of=Entry):
     rank: int | None = Field(sa_type=Id)
     waits: str = Field(sa_type=Json, sa_column_kwargs={"server_default": "[]"})
     is_priority_given: bool = Field(sa_column_kwargs={"server_default": false()})
+    undoes: str = Field(sa_type=Json, sa_column_kwargs={"server_default": "[]"})
+    turn: int = Field(sa_type=Id, sa_column_kwargs={"server_default": "0"})
+    submitter: str = Field(sa_column_kwargs={"server_default": ""})
     # Words of `target_sets.py`.
     targets: str | None
     wide: str | None
 
 
+# A literal, not a parameter: SQLite recognizes a partial index only by equal text.
+IS_FAILED = EntryRow.__table__.c.state == literal_column("'FAILED'")
+
+partial("ix_entry_failed_head", EntryRow, "queue_id", "head", "no", where=IS_FAILED)
+partial("ix_entry_live_submitter", EntryRow, "submitter", where=EntryRow.__table__.c.live.is_(True))
 partial_unique(
     "ux_entry_live", EntryRow, "queue_id", "pr", where=EntryRow.__table__.c.live.is_(True)
 )
@@ -104,6 +117,7 @@ class RunRow(Row, table=True, columns_of=Run, without={"entries", "base", "check
     __tablename__ = "run"
     __table_args__ = (
         Index("ix_run_queue_id_status_no", "queue_id", "status", "no"),
+        Index("ix_run_queue_id_created_at", "queue_id", "created_at"),
         Index("ix_run_repository_id_branch", "repository_id", "branch"),
     )
 
@@ -117,6 +131,10 @@ class RunRow(Row, table=True, columns_of=Run, without={"entries", "base", "check
     restored: bool
     id: str = Field(unique=True)
     revoked: str = Field(sa_type=Json, sa_column_kwargs={"server_default": "[]"})
+    doomed: str = Field(sa_type=Json, sa_column_kwargs={"server_default": "[]"})
+    is_foreseen: bool = Field(sa_column_kwargs={"server_default": false()})
+    share: float = Field(sa_column_kwargs={"server_default": "1"})
+    is_repeated: bool = Field(sa_column_kwargs={"server_default": false()})
 
 
 partial("ix_run_live", RunRow, "queue_id", where=RunRow.__table__.c.live.is_(True))
@@ -204,6 +222,13 @@ IS_OPEN_PERMIT = LandingRow.__table__.c.state.in_(
 )
 IS_LANDED = LandingRow.__table__.c.state == literal_column("'landed'")
 
+partial(
+    "ix_landing_landed_sha",
+    LandingRow,
+    "repository_id",
+    "landed_sha",
+    where=LandingRow.__table__.c.landed_sha.is_not(None),
+)
 partial("ix_landing_open_permit", LandingRow, "queue_id", where=IS_OPEN_PERMIT)
 partial_unique("ux_landing_landed", LandingRow, "repository_id", "pr", "head", where=IS_LANDED)
 
@@ -242,6 +267,21 @@ class ShadowMergeRow(Row, table=True):
     merged_at: datetime | None = Field(sa_type=Utc)
     sha: str | None
     is_red: bool | None
+
+
+class ConflictPairRow(Row, table=True):
+    """Two open pull requests of which one conflicts once the other has landed."""
+
+    __tablename__ = "conflict_pair"
+
+    queue_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    low: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    high: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    org_id: int = Field(sa_type=Id)
+    head_low: str
+    head_high: str
+    paths: str = Field(sa_type=Text)
+    found_at: datetime = Field(sa_type=Utc)
 
 
 class PullRequestRow(Row, table=True):

@@ -14,14 +14,16 @@ from service.mergequeue.wording import (
     conditions,
     endings,
     failed_tests,
+    foreseen,
     history,
     holds,
     readiness,
     reasons,
+    undone,
 )
 from service.mergequeue.wording.situation import PullRequestText, situation_after
 from service.text import markdown, phrases, times
-from service.text.phrases import Phrase, phrase
+from service.text.phrases import Code, Phrase, phrase
 
 _MET, _OPEN = "✓", "○"
 
@@ -51,7 +53,7 @@ def body(view: PullRequestText, check_run: str | None = None) -> str:
             paragraphs = [logs(view), _written(cause, view), _written(step, view)]
         case _:
             assert_never(state)
-    return "\n\n".join(each for each in (*paragraphs, tests(view)) if each)
+    return "\n\n".join(each for each in (*paragraphs, undone.details(view), tests(view)) if each)
 
 
 def tests(view: PullRequestText) -> str:
@@ -76,7 +78,8 @@ def logs(view: PullRequestText) -> str:
         return ""
     glyph, did = mark
     lines = [
-        f"- {glyph} {markdown.code(each.name)}{_did(each, did)}{markdown.log(each.url, view.links)}"
+        f"- {glyph} {markdown.code(each.name)}{_did(each, did, view)}"
+        f"{markdown.log(each.url, view.links)}"
         for each in checks[: phrases.NAMES_SHOWN_MAX]
     ]
     if len(checks) > len(lines):
@@ -84,7 +87,9 @@ def logs(view: PullRequestText) -> str:
     return "\n".join(lines)
 
 
-def _did(check: Named, words: str) -> str:
+def _did(check: Named, words: str, view: PullRequestText) -> str:
+    if check.doom is not None:
+        return f" {_written(foreseen.clause(check.doom), view)}"
     if check.because and words == FAILED[1]:
         return f" was skipped because {markdown.code(check.because)} failed"
     return words
@@ -184,6 +189,14 @@ def _pending(view: PullRequestText) -> list[str]:
 
 def _conflict(view: PullRequestText) -> Phrase:
     ahead, paths = view.entry.held_by, view.entry.detail.paths
+    if view.entry.reason is Reason.UNDOES_AHEAD:
+        words = (
+            "{} {} ahead, and this PR would take back its work. It waits until that has merged or "
+            "left the queue. Rebase it then, or comment {} if it is meant."
+        )
+        options = " ".join(f"--undoes #{number}" for number in ahead)
+        are = phrases.are(ahead)
+        return phrase(words, phrases.pulls(ahead), are, Code(f"/merge {options}"))
     if len(ahead) == 1:
         one = phrases.pulls(ahead)
         what = phrase("{} is ahead", one)
@@ -353,7 +366,8 @@ def _undecided(view: PullRequestText) -> str:
 
 def _merged(view: PullRequestText) -> list[str]:
     note = _written(phrases.sentence(endings.note(view.situation)), view)
-    if view.entry.reason is Reason.MERGED_BY_HAND:
+    ending = view.entry.reason.record.merged
+    if ending is not None and ending.is_only_seen:
         return [note]
     return [note, _written(aftermath.proof(view), view), aftermath.duration(view)]
 
@@ -434,7 +448,9 @@ def _pending_heading(view: PullRequestText) -> list[Phrase]:
     at = place(view.position, view.length)
     if view.entry.held_by:
         ahead = phrases.pulls(view.entry.held_by, "or")
-        return [phrase("On hold"), at, phrase("conflicts with {}", ahead)]
+        is_undoing = view.entry.reason is Reason.UNDOES_AHEAD
+        does = "would take back {}" if is_undoing else "conflicts with {}"
+        return [phrase("On hold"), at, phrase(does, ahead)]
     word = Phrase((conditions.stopped_word(view),)) if conditions.stopped_word(view) else Phrase()
     first = "Waiting to be tested again" if _has_restarted(view) else "In the queue"
     return [phrase(first), at, word]
@@ -444,7 +460,7 @@ def _testing_pieces(view: PullRequestText) -> list[Phrase]:
     at, found = place(view.position, view.length), view.situation.failing
     if found is None:
         return [_testing_heading(view), at, _time_left(view)]
-    failed = phrases.unlinked(phrase("{} failed", reasons.failing_checks(found)))
+    failed = phrases.unlinked(reasons.failing_checks(found))
     return [failed, at, reasons.awaited(found)]
 
 

@@ -6,14 +6,13 @@ See docs/design/comments.md 10.
 """
 
 import difflib
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from service.mergequeue.engine.checked import CheckedName, Ended, Place
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Run
-from service.mergequeue.wording import reporters
+from service.mergequeue.wording import foreseen, reporters
 from service.mergequeue.wording.names import TEST_BRANCHES
 from service.provenance import Proof
 from service.text import markdown, phrases, times
@@ -82,7 +81,6 @@ PLAIN_CLAUSES_MAX = 2
 """More clauses than these, which may have commas of their own, are parted by semicolons."""
 
 _ONLY_QUARANTINED = "only quarantined tests failed"
-_OUR_WORDS = re.compile(r"[A-Za-z0-9 ,.;:'()/-]*")
 
 _SIMILAR_SHOWN_MAX = 3
 _SIMILARITY = 0.6
@@ -159,7 +157,9 @@ def progress_table(run: Run, links: Links) -> str:
     for one in verdict.standings_of(run):
         check = markdown.page(Code(one.required.name), one.named.url, links)
         result = f"{_PROGRESS[one.outcome]} {OUTCOMES[one.outcome]}"
-        if one.outcome is CheckOutcome.FAILED and one.named.because:
+        if one.doom is not None:
+            result = f"✗ {markdown.markdown(foreseen.clause(one.doom), links)}"
+        elif one.outcome is CheckOutcome.FAILED and one.named.because:
             result = f"✗ skipped, because {markdown.code(one.named.because)} failed"
         rows.append((check, result))
     return markdown.table(("Check", "Result"), rows) if rows else ""
@@ -227,17 +227,8 @@ def _ending(one: CheckedName, tests: Phrase = _NOTHING, *, many: bool = False) -
 
 def _because(one: CheckedName) -> Phrase:
     if one.because:
-        return _said(one.because)
+        return foreseen.said(one.because)
     return phrase(_ONLY_QUARANTINED) if one.ended is Ended.EXCUSED else Phrase()
-
-
-def _said(because: str) -> Phrase:
-    """Return a reason as a phrase: names stand between backticks, and are texts of others."""
-    pieces = [
-        piece if nth % 2 == 0 and _OUR_WORDS.fullmatch(piece) else Code(piece)
-        for nth, piece in enumerate(because.split("`"))
-    ]
-    return Phrase(tuple(piece for piece in pieces if piece not in ("", Code(""))))
 
 
 def _more(clauses: Sequence[Phrase]) -> list[Phrase]:

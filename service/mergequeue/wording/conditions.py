@@ -13,6 +13,7 @@ from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.explaining.conditions import (
     MISSING,
     OWN,
+    REPEATED,
     THROTTLED,
     UNANSWERED,
     Condition,
@@ -27,7 +28,7 @@ from service.mergequeue.engine.reasons import BREAKER_HOLDS, NEEDS, HoldReason, 
 from service.mergequeue.engine.state.holds import stops_landings
 from service.mergequeue.engine.states import LANDS, EntryState
 from service.mergequeue.reasons.record import Listed, WhoMustAct
-from service.mergequeue.wording import checked_names, holds, readiness, reporters
+from service.mergequeue.wording import checked_names, foreseen, holds, readiness, reporters
 from service.mergequeue.wording.situation import PullRequestText, UnmetCondition
 from service.text import markdown, phrases
 from service.text.phrases import Code, Page, Phrase, phrase
@@ -227,6 +228,16 @@ def _turn(condition: Condition, queue: MergeQueue) -> Phrase:
     return _but(phrase("it is its turn"), condition, first if before else Phrase())
 
 
+def _share(condition: Condition, _: MergeQueue) -> Phrase:
+    """The share in words: "your share: 3 of 8 slots, next turn in about 4 min"."""
+    share = phrase("your share: {} of {} slots", condition.count or 0, condition.total or 0)
+    if condition.word == "0":
+        share += phrase(", next turn now")
+    elif condition.word:
+        share += phrase(", next turn in about {} min", int(condition.word))
+    return phrase("it is its submitter's turn ({})", share)
+
+
 def _few_runs(condition: Condition, _: MergeQueue) -> Phrase:
     words = phrase("at most {} test runs are under way", condition.total or 0)
     why = "{} are; this PR impacts every target, so a failure in any of them restarts its tests"
@@ -237,6 +248,12 @@ def _few_on_all(condition: Condition, _: MergeQueue) -> Phrase:
     number = condition.total or 0
     words = phrase("fewer than {} PRs are tested on {}", number, phrases.few(condition.prs))
     why = "{} are; it impacts every target, so its failure would restart their tests"
+    return _but(words, condition, phrase(why, condition.count or 0))
+
+
+def _line_passes(condition: Condition, _: MergeQueue) -> Phrase:
+    words = phrase("everything ahead passes with a chance of {} %", condition.total or 0)
+    why = "it is {} % now; this PR is tested alone until then, or until it passes"
     return _but(words, condition, phrase(why, condition.count or 0))
 
 
@@ -288,6 +305,8 @@ def _status(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.met and outcome in _MET_OTHERWISE:
         return phrase("check {} " + checked_names.ENDINGS[_MET_OTHERWISE[outcome]], name)
     now_so = Phrase((checked_names.OUTCOMES[outcome],))
+    if condition.doom is not None:
+        now_so = phrase("it {}", foreseen.clause(condition.doom))
     if condition.foreign is not None:
         now_so = phrase("{} {}", Code(condition.name), reporters.reported(condition.foreign))
     return _but(phrase("check {} passes", name), condition, now_so)
@@ -325,6 +344,16 @@ def _search(condition: Condition, _: MergeQueue) -> Phrase:
         runs = phrases.counted(condition.runs, "test run", "test runs")
         where.append(phrase("{} under way", runs))
     return phrase("the cause is found ({})", phrases.joined(where, "; "))
+
+
+def _confirmed(condition: Condition, _: MergeQueue) -> Phrase:
+    whose = phrase(" of {}", phrases.pulls(condition.prs)) if condition.prs else Phrase()
+    if condition.word != REPEATED:
+        return phrase("a second test run has confirmed or cleared the failure") + whose
+    share = condition.count or 100
+    part = phrase(" (about {} % of the time of a test)", share) if share < 100 else Phrase()
+    again = phrase("a second run of the failed checks alone{}", part)
+    return again + phrase(" has confirmed or cleared the failure") + whose
 
 
 def _landing_free(condition: Condition, _: MergeQueue) -> Phrase:
@@ -371,6 +400,11 @@ _RESULTS_ARE_IN = "the results of the failed tests have arrived"
 def _alone_first(condition: Condition, _: MergeQueue) -> Phrase:
     """Return where a risky pull request is tested, alone first or in the line, and why."""
     why = Why(condition.word or Why.RISKY)
+    if why is Why.ALONE_TOO:
+        return phrase(
+            "it is tested in the line and alone at the same time (the history of the queue does "
+            "not say yet which PRs will fail)"
+        )
     chance = phrase("it fails with a chance of {} %", condition.count or 0)
     if why in _IN_THE_LINE:
         words = "it is tested in the line at once ({}, but " + _IN_THE_LINE[why] + ")"
@@ -410,8 +444,10 @@ CONDITIONS: dict[ConditionCode, Text] = {
         "the conflict with {any_pr} is gone",
     ),
     ConditionCode.ITS_TURN: _turn,
+    ConditionCode.FAIR_SHARE: _share,
     ConditionCode.FEW_RUNS: _few_runs,
     ConditionCode.FEW_ON_ALL: _few_on_all,
+    ConditionCode.LINE_PASSES: _line_passes,
     ConditionCode.BATCH_COMPLETE: _batch,
     ConditionCode.BASE_STARTABLE: _startable,
     ConditionCode.FREE_SLOT: _slot,
@@ -434,10 +470,7 @@ CONDITIONS: dict[ConditionCode, Text] = {
     ),
     ConditionCode.FOLLOWERS_AWAITED: _followers,
     ConditionCode.BISECTION_DONE: _search,
-    ConditionCode.CONFIRMED: (
-        "a second test run has confirmed or cleared the failure",
-        "a second test run has confirmed or cleared the failure of {prs}",
-    ),
+    ConditionCode.CONFIRMED: _confirmed,
     ConditionCode.QUEUE_LANDS: _lands,
     ConditionCode.AHEAD_LANDED: (
         "everything ahead is merged",

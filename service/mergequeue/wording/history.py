@@ -167,6 +167,8 @@ def _of_run(event: RunEvent, target: str) -> Phrase:
     match event:
         case outputs.RunStarted():
             return _started(event, target)
+        case outputs.RunBuilt() if event.repeats is not None:
+            return phrase("only its failed checks run again, at {}", phrases.commit(event.sha))
         case outputs.RunBuilt():
             return phrase("test branch created at {}", phrases.commit(event.sha))
         case outputs.RunRetried():
@@ -174,6 +176,8 @@ def _of_run(event: RunEvent, target: str) -> Phrase:
             return phrase("checks run once more (attempt {}). {}", event.attempt, why)
         case outputs.RunFinished():
             return _finished(event)
+        case outputs.RunRetired() if event.keeps_branch:
+            return phrase("test run ended, another one uses its test branch")
         case outputs.RunRetired():
             return phrase("test run ended, test branch deleted")
         case _:
@@ -197,6 +201,7 @@ _WHY_STARTED = {
     RunKind.CONFIRMATION: " once more, to be sure of the failure",
     RunKind.HEDGE: " as well, without a PR ahead that may fail",
     RunKind.SECOND_LOOK: " a second time in advance, in case the first run fails",
+    RunKind.EARLY_LOOK: " alone as well, to know sooner whether it fails",
     RunKind.WITNESS: " with a PR that failed, to see whether it fails again",
     RunKind.SCREEN: " alone, before it joins the others",
     RunKind.TIP: ", whose tree no test run had",

@@ -74,6 +74,12 @@ def status_marker(branch: str) -> str:
     return f"<!-- headgate:status v=1 queue={name} -->"
 
 
+def says_end(body: str) -> bool:
+    """Return whether a status comment says that its submission left the queue unmerged."""
+    ends = (f"### {bodies.GLYPHS[state]} " for state in (EntryState.FAILED, EntryState.CANCELLED))
+    return "".join(body.splitlines()[1:2]).startswith(tuple(ends))
+
+
 def status_comment(view: PullRequestText) -> str:
     """The comment that is kept up to date; at most 60,000 characters, oldest history cut.
 

@@ -31,8 +31,9 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import Cause
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
-from service.mergequeue.wording import holds, reasons, situation
+from service.mergequeue.wording import foreseen, holds, reasons, situation
 from service.mergequeue.wording.failed_tests import FailedTest
+from service.mergequeue.wording.next_steps import DescribedStep
 from service.mergequeue.wording.notices import Failures
 from service.notifications.messages import Message, common_fields, message_of, time_text
 from service.text import markdown, phrases
@@ -54,6 +55,9 @@ FAILURES_BYTES_MAX = 8_000
 
 FAILURE_CHARACTERS_MAX = 300
 """Longer texts of failures are cut; longer addresses are left out."""
+
+NUMBERS_MAX = 100
+"""Pull requests that a step names."""
 
 BISECTION = frozenset({RunKind.PROBE, RunKind.CONFIRMATION})
 
@@ -240,6 +244,52 @@ def _of_pull_request(scene: Scene, subject: Subject, at: datetime, word: Word) -
     )
 
 
+def next_step_changed(scene: Scene, entry: Entry, made: DescribedStep, at: datetime) -> Message:
+    """Return the message that another kind of step is next about a pull request."""
+    name = "next_step.changed"
+    return message_of(
+        name,
+        at,
+        {
+            **_of_repository(scene, name, at),
+            "target_branch": scene.queue.branch,
+            "http_details_url": scene.page_of(entry),
+            "pr_number": entry.pr,
+            "author": entry.facts.author,
+            "entry_id": entry.id,
+            "pr_sha": entry.head,
+            "next_step": _next_step(made),
+        },
+    )
+
+
+def _next_step(made: DescribedStep) -> Json:
+    step, call = made.step, made.call
+    names = ("command", "path", "body", "tool", "arguments")
+    shown = None if call is None else {each: getattr(call, each) for each in names}
+    return {
+        "kind": step.kind.value,
+        "text": markdown.cleaned(made.text, SENTENCES_CHARACTERS_MAX),
+        "code": step.code,
+        "who_must_act": step.who.value,
+        "person": made.person or None,
+        "since": None if step.since is None else time_text(step.since),
+        "at": None if step.at is None else time_text(step.at),
+        "pull_requests": list(step.prs[:NUMBERS_MAX]),
+        "commit": made.commit,
+        "paths": [markdown.cleaned(each) for each in step.paths[: phrases.NAMES_SHOWN_MAX]],
+        "conflicts_with": [
+            {"pr_number": one.number, "author": one.author, "merged": one.is_merged}
+            for one in made.owners[: phrases.NAMES_SHOWN_MAX]
+        ],
+        "failures": _failures(made.failures),
+        "percent": made.percent,
+        "suspects": list(made.suspects[:NUMBERS_MAX]),
+        "call": shown and {"method": "POST", **shown},
+        "record_version": made.version,
+    }
+
+
 def _failures(found: Failures | None) -> Json | None:
     """Return what failed as far as it fits, the first of it; None if nothing did."""
     if found is None:
@@ -249,6 +299,7 @@ def _failures(found: Failures | None) -> Json | None:
             "name": markdown.cleaned(one.name),
             "url": _address(one.url),
             "because": markdown.cleaned(one.because or "") or None,
+            "foreseen": foreseen.told(one),
         }
         for one in found.checks[: phrases.NAMES_SHOWN_MAX]
     ]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from service.mergequeue.engine.model import Named
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.wording import checked_names, readiness, reporters
+from service.mergequeue.wording import checked_names, foreseen, readiness, reporters
 from service.mergequeue.wording.names import MERGE, TEST_BRANCHES
 from service.mergequeue.wording.situation import Situation
 from service.text import phrases, times
@@ -48,8 +48,7 @@ def _checks(situation: Situation) -> Phrase:
 
 def _failed_checks(situation: Situation) -> Phrase:
     named = situation.detail.checks
-    itself = [(each.name, each.url) for each in named if each.because is None]
-    clauses = [phrase("{} failed", phrases.pages(itself))] if itself else []
+    clauses = foreseen.failures([each for each in named if each.because is None])
     not_run = [each for each in named if each.because is not None]
     clauses += [phrase("{} {}", Code(each.name), _skipped_because(each)) for each in not_run]
     return phrases.joined(clauses[:CLAUSES_SHOWN_MAX], "; ")

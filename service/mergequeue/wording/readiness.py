@@ -5,6 +5,7 @@ a check run ("no conflict with main") and the step that brings it about ("the co
 main is resolved").
 """
 
+import re
 from collections.abc import Callable, Sequence
 
 from service.mergequeue.reasons.record import Need
@@ -14,7 +15,9 @@ from service.text import phrases, times
 from service.text.phrases import NAMES_SHOWN_MAX, Argument, Code, Phrase, counted, listed, phrase
 from service.vocabulary import CODE_OWNERS, LAST_PUSH
 
+_LANDING = re.compile(r"#[1-9][0-9]{0,8}|[0-9a-f]{10,64}")
 STEPS_SHOWN_MAX = 2
+ID_CHARS = 10
 
 
 def goal(condition: UnmetCondition) -> Phrase:
@@ -79,6 +82,27 @@ def _numbers(name: str) -> list[int]:
     return [int(word) for word in name.split() if word.isdecimal()]
 
 
+def _undone(condition: UnmetCondition) -> Phrase | None:
+    """Return the landings that it would take back: numbers, and commits without one."""
+    words = _landings(condition)
+    named = [
+        phrases.pulls([int(word[1:])]) if word.startswith("#") else phrase("{}", Code(word))
+        for word in words
+    ]
+    return listed(named, NAMES_SHOWN_MAX) if named else None
+
+
+def _declare(condition: UnmetCondition) -> Code | None:
+    """Return the command that declares them; a commit is named by its first characters."""
+    options = " ".join(f"--undoes {word}" for word in _landings(condition)[:NAMES_SHOWN_MAX])
+    return Code(f"/merge {options}") if options else None
+
+
+def _landings(condition: UnmetCondition) -> list[str]:
+    """Return how the landings of the name are named: `#7`, or the beginning of a commit."""
+    return [word[:ID_CHARS] for word in condition.name.split() if _LANDING.fullmatch(word)]
+
+
 def _until(condition: UnmetCondition) -> Phrase | None:
     return None if condition.until is None else phrase(times.moment(condition.until))
 
@@ -130,6 +154,8 @@ _PLACES: dict[str, Callable[[UnmetCondition], Argument | None]] = {
     "below_have": lambda condition: phrase("has" if len(_below(condition)) == 1 else "have"),
     "absent": lambda condition: phrases.pulls(_absent(condition)),
     "absent_are": lambda condition: phrase(phrases.are(_absent(condition))),
+    "undone": _undone,
+    "declare": _declare,
     "until": _until,
     "awaited": _awaited,
     "rule": lambda condition: condition.name or None,

@@ -9,7 +9,7 @@ from service.mergequeue.engine.culprits.failing import Failing
 from service.mergequeue.engine.model import Entry, MergeQueue
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.wording import endings, places, readiness
+from service.mergequeue.wording import endings, foreseen, places, readiness
 from service.mergequeue.wording.situation import Situation, UnmetCondition, situation_of
 from service.text import markdown, phrases
 from service.text.phrases import Phrase, phrase
@@ -65,12 +65,15 @@ def restart(situation: Situation) -> Phrase:
 
 def failing(found: Failing) -> Phrase:
     """Return what failed in a run that is not decided yet, and what is awaited."""
-    return phrase("{} failed; {}", failing_checks(found), awaited(found))
+    failed = phrases.joined(foreseen.failures(found.checks), "; ")
+    return phrase("{}; {}", failed, awaited(found))
 
 
 def failing_checks(found: Failing) -> Phrase:
-    """Return the failed checks of a run that is not decided yet."""
-    return phrases.pages([(each.name, each.url) for each in found.checks])
+    """Return in few words that checks of a run failed or will, before it is decided."""
+    checks = phrases.pages([(each.name, each.url) for each in found.checks])
+    is_foreseen = all(each.doom is not None for each in found.checks)
+    return phrase(f"{{}} {foreseen.CANNOT_PASS if is_foreseen else 'failed'}", checks)
 
 
 def awaited(found: Failing) -> Phrase:

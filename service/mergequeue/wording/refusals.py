@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 from service.mergequeue.engine.outputs import Refused
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.wording.names import MERGE
+from service.mergequeue.wording.names import AGAIN, MERGE
 from service.provider.signals import AskUnclear, Unclear
 from service.text import markdown, phrases
 from service.text.phrases import Argument, Code, Phrase, Pull, phrase
 
 MAY_FOLLOW = (
     *("cancel", "retry", "status", "pause", "resume", "drain", "help"),
-    *("--priority", "--no-batch", "--batch", "--sha"),
+    *("--priority", "--no-batch", "--batch", "--sha", "--again"),
 )
 
 
@@ -38,6 +38,22 @@ def _count(refused: Refused, _: str) -> Phrase:
     return phrases.counted(count, "PR is", "PRs are") if count else Phrase()
 
 
+def _failed(refused: Refused, _: str) -> Phrase | None:
+    blamed = refused.blamed
+    return None if blamed is None else phrases.pages([(one.name, one.url) for one in blamed.checks])
+
+
+def _where(refused: Refused, target: str) -> Phrase:
+    if refused.over is not None and refused.over.token:
+        return phrase("all queues")
+    return phrase("the queue for {}", target)
+
+
+def _until(refused: Refused, _: str) -> Phrase | None:
+    until = None if refused.over is None else refused.over.until
+    return None if until is None else phrase("{} UTC", Code(f"{until:%Y-%m-%d %H:%M}"))
+
+
 _PLACES: dict[str, Callable[[Refused, str], Argument | None]] = {
     "target": lambda _, target: target,
     "merge": lambda _, __: MERGE,
@@ -48,6 +64,21 @@ _PLACES: dict[str, Callable[[Refused, str], Argument | None]] = {
     "paths": lambda refused, _: phrases.names(refused.paths),
     "upper": lambda refused, _: Pull(refused.prs[0]),
     "lower": lambda refused, _: Pull(refused.prs[-1]),
+    "run": lambda refused, _: refused.blamed.number if refused.blamed else None,
+    "commit": lambda refused, _: (
+        phrases.commit(refused.blamed.commit) if refused.blamed and refused.blamed.commit else None
+    ),
+    "failed": _failed,
+    "tests": lambda refused, _: phrases.names(refused.blamed.tests) if refused.blamed else None,
+    "landings": lambda refused, _: phrases.counted(
+        refused.blamed.missing if refused.blamed else 1, "landing", "landings"
+    ),
+    "again": lambda _, __: AGAIN,
+    "who": lambda refused, _: phrases.login(refused.over.submitter) if refused.over else None,
+    "used": lambda refused, _: refused.over.used if refused.over else None,
+    "limit": lambda refused, _: refused.over.limit if refused.over else None,
+    "where": _where,
+    "until": _until,
     "rebase": lambda refused, target: Code(f"git rebase --onto origin/{target} {refused.head}"),
 }
 """The names that a template of a refusal may use."""
@@ -90,6 +121,13 @@ def _bad_sha(ask: AskUnclear) -> Phrase:
     return phrase("{} is not the beginning of a commit: give 7 to 40 hex digits.", ask.given)
 
 
+def _bad_landing(ask: AskUnclear) -> Phrase:
+    what = "the number of a merged PR, or 10 to 40 hex digits of a commit."
+    if not ask.given:
+        return phrase("{} needs a value: " + what, "--undoes")
+    return phrase("{} names nothing that landed: give " + what, ask.given)
+
+
 def _reason_missing(ask: AskUnclear) -> Phrase:
     return phrase("Give a reason: {}.", f"/merge {ask.given} release freeze")
 
@@ -109,6 +147,7 @@ UNCLEAR = {
     Unclear.UNKNOWN_OPTION: _unknown_option,
     Unclear.BAD_PRIORITY: _bad_priority,
     Unclear.BAD_SHA: _bad_sha,
+    Unclear.BAD_LANDING: _bad_landing,
     Unclear.NO_REASON: _reason_missing,
     Unclear.TOO_LONG: _too_long,
     Unclear.SEVERAL: _several,

@@ -13,7 +13,7 @@ from service.mergequeue.engine.outputs import Refused
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState
 from service.mergequeue.wording import bodies, conditions, history, holds, refusals, suspicions
-from service.mergequeue.wording.names import MERGE
+from service.mergequeue.wording.names import AGAIN, MERGE
 from service.mergequeue.wording.situation import PullRequestText
 from service.provider.signals import (
     AskCancel,
@@ -214,6 +214,11 @@ def refused(refusal: Refused, branch: str) -> Answer:
     if refusal.reason is Reason.ALREADY_LANDED:
         return _unclear(refusals.text(refusal, branch))
     return _refused(refusals.text(refusal, branch))
+
+
+def again_by_program() -> Answer:
+    """Only people know better than the failed tests."""
+    return _refused(phrase("Only a person with write access may use {}." + NOTHING_CHANGED, AGAIN))
 
 
 def said(detail: str) -> Answer:
@@ -446,7 +451,9 @@ HELP = (
         "first); on a queued PR, change the priority",
     ),
     ("/merge --no-batch", "test it alone, not in a batch; --batch takes this back"),
+    ("/merge --undoes #7", "it takes back the merged work of that PR on purpose"),
     ("/merge --sha=a1b2c3d", "queue it only if this is the head"),
+    ("/merge --again", "queue a head that failed before, unchanged"),
     ("/merge cancel", "remove this PR from the queue"),
     ("/merge retry", "restart its tests"),
     ("/merge status", "show why it is not merged yet"),

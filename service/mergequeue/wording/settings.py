@@ -23,7 +23,7 @@ from service.mergequeue.engine.config import (
 from service.mergequeue.engine.rules import EntryRule
 from service.text import phrases, times
 from service.text.phrases import Code, Phrase, phrase
-from service.vocabulary import MergeMethod
+from service.vocabulary import ConflictRule, MergeMethod
 
 NOT_TOLD = frozenset({"extension_enabled"})
 """Settings without an effect."""
@@ -112,11 +112,13 @@ def _value(value: ConfigValue) -> Phrase:
     )
 
 
-def _names(value: Sequence[str | BatchingRule | EntryRule]) -> Phrase:
+def _names(value: Sequence[str | BatchingRule | ConflictRule | EntryRule]) -> Phrase:
     return phrases.names([_name(one) for one in value])
 
 
-def _name(one: str | BatchingRule | EntryRule) -> str:
+def _name(one: str | BatchingRule | ConflictRule | EntryRule) -> str:
+    if isinstance(one, ConflictRule):
+        return f"{one.rule.value}: {', '.join(one.paths)}"
     if isinstance(one, EntryRule):
         return one.name
     return one.target_pattern if isinstance(one, BatchingRule) else one

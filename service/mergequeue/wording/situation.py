@@ -13,6 +13,7 @@ from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import NOTHING, Bisection, Detail, Entry, MergeQueue, Run
 from service.mergequeue.engine.outputs import EntryMoved, Recorded
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.state import undone
 from service.mergequeue.engine.state.readiness import blocker_names
 from service.mergequeue.engine.states import EntryState, RunStatus
 from service.mergequeue.wording import failed_tests
@@ -173,6 +174,8 @@ def _names(code: Reason, entry: Entry) -> tuple[str, ...]:
         return (entry.facts.base,)
     if code is Reason.CONFLICT_TARGET:
         return (entry.rested_on,) if entry.rested_on else ()
+    if code is Reason.UNDOES_LANDED_WORK:
+        return (undone.names_of(entry),)
     if entry.refusal is not None and entry.refusal.reason is code:
         return (entry.refusal.name,) if entry.refusal.name else ()
     return blocker_names(entry, code)

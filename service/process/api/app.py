@@ -267,10 +267,8 @@ class Door:
         self, request: web.Request, route: Posted, request_id: str
     ) -> Caller | _ForkRun:
         """Return who asks, or whom they claim to be where a fork's CI run may ask."""
-        token = auth.token_of(request.headers)
-        if route.takes_oidc and jobs.is_oidc(token):
-            wanted = AccessRequest(route.path, route.role, route.rate, request_id)
-            return await self._admission.job(request, token, wanted)
+        if route.takes_oidc and jobs.is_oidc(auth.token_of(request.headers)):
+            return await self._caller(request, route, request_id)
         run_id = auth.fork_run_of(request.headers) if route.forks is not None else None
         if run_id is None or route.forks is None or self._readiness.is_recovering:
             return await self._caller(request, route, request_id)
@@ -417,7 +415,10 @@ class Door:
     async def _caller(self, request: web.Request, route: Secured, request_id: str) -> Caller:
         """Return who asks, if they may and not too often; raises as `Admission.caller`."""
         wanted = AccessRequest(route.path, route.role, route.rate, request_id)
-        return await self._admission.caller(request, auth.token_of(request.headers), wanted)
+        token = auth.token_of(request.headers)
+        if isinstance(route, Posted | Fetched) and route.takes_oidc and jobs.is_oidc(token):
+            return await self._admission.job(request, token, wanted)
+        return await self._admission.caller(request, token, wanted)
 
     def _request_id(self, request: web.BaseRequest) -> str:
         """The client's own, if it is harmless, else a fresh one of 32 hex digits."""

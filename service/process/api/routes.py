@@ -8,6 +8,7 @@ from service.http.documents import DOCUMENT_ROUTES
 from service.http.health import OPEN_ROUTES
 from service.http.route import Contract, Route
 from service.http.well_known import WELL_KNOWN_ROUTES
+from service.mergequeue.api.conflicts import CONFLICT_ROUTES
 from service.mergequeue.api.doctor import DOCTOR_ROUTES
 from service.mergequeue.api.events import EVENT_ROUTES
 from service.mergequeue.api.landing_evidence import EVIDENCE_ROUTES
@@ -18,10 +19,12 @@ from service.mergequeue.api.queues import QUEUE_ROUTES
 from service.mergequeue.api.schemas import SCHEMA_ROUTES
 from service.mergequeue.api.shadow_report import SHADOW_REPORT_ROUTES
 from service.mergequeue.api.statistics import STATISTICS_ROUTES
+from service.mergequeue.api.target_health import TARGET_HEALTH_ROUTES
 from service.mergequeue.api.testing import RUN_ROUTES
 from service.notifications.api.models.answers.messages import WEBHOOK_MESSAGES
 from service.notifications.api.webhooks import WEBHOOK_ROUTES
 from service.process.api.metrics import METRIC_ROUTES
+from service.testhealth.api.live import LIVE_ROUTES
 from service.testhealth.api.models.answers.messages import TEST_MESSAGES
 from service.testhealth.api.tests import TEST_ROUTES
 from service.testhealth.api.uploads import UPLOAD_ROUTES
@@ -34,11 +37,14 @@ ROUTES: tuple[Route, ...] = (
     *RUN_ROUTES,
     *STATISTICS_ROUTES,
     *SHADOW_REPORT_ROUTES,
+    *TARGET_HEALTH_ROUTES,
+    *CONFLICT_ROUTES,
     *DOCTOR_ROUTES,
     *LIMIT_ROUTES,
     *METRIC_ROUTES,
     *TEST_ROUTES,
     *UPLOAD_ROUTES,
+    *LIVE_ROUTES,
     *TOKEN_ROUTES,
     *WEBHOOK_ROUTES,
     *OPEN_ROUTES,

@@ -28,14 +28,21 @@ from service.database.tables_deliveries import (
     OutboxRow,
 )
 from service.database.types import Utc
+from service.mergequeue import early_rules
+from service.mergequeue.engine.states import EntryState
 from service.mergequeue.store import answered_commands, target_sets
-from service.mergequeue.store.rows import checks, entries, members, runs
+from service.mergequeue.store.notices import notices
+from service.mergequeue.store.pull_requests import pull_requests as heads
+from service.mergequeue.store.rows import checks, entries, members, queues, runs
+from service.mergequeue.store.tables_early import FailedPartRow
 from service.mergequeue.store.tables_queues import ImpactedTargetsRow, RecentFactRow
 from service.notifications.store.tables_notifications import AttemptRow, NotificationRow
 from service.testhealth.store import retention
 
 BATCH = 1000
 """Rows one transaction deletes at most (docs/design/transactions.md 11)."""
+ROWS_OF_ENTRY = 10
+"""A submission has no more rows that go with it: itself, its notices and its head."""
 
 inbox = InboxRow.__table__
 bodies = InboxBodyRow.__table__
@@ -47,12 +54,13 @@ messages = NotificationRow.__table__
 uploads = ImpactedTargetsRow.__table__
 answers = IdempotencyRow.__table__
 recent = RecentFactRow.__table__
+failed_parts = FailedPartRow.__table__
 tokens = ApiTokenRow.__table__
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionLimits:
-    """The times to keep things (docs/design/transactions.md 11): `HEADGATE_RETAIN_…_DAYS`."""
+    """The times to keep things (docs/design/transactions.md 11)."""
 
     inbox_bodies: timedelta = timedelta(days=7)
     inbox: timedelta = timedelta(days=30)
@@ -81,13 +89,14 @@ def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
         (_FORGET_MESSAGES, limits.outbox),
         (_FORGET_EVENTS, limits.journal),
         (_forget_runs, limits.history),
-        (_FORGET_ENTRIES, limits.history),
+        (_forget_entries, limits.history),
         (FORGET_UPLOADS, limits.history),
         (lambda session, _: target_sets.forget_unused(session, BATCH), timedelta()),
         (_FORGET_TOKENS, limits.history),
         (FORGET_REPEATS, repeats.KEPT),
         (_FORGET_COMMANDS, answered_commands.KEPT),
         (_FORGET_RECENT_FACTS, limits.recent_facts),
+        (_FORGET_FAILED_PARTS, early_rules.KEPT),
         *((forget, limits.evidence) for forget in retention.EVIDENCE),
         (retention.forget_impacts, limits.impact),
         *((forget, limits.history) for forget in retention.HISTORY),
@@ -165,17 +174,85 @@ _FORGET_TOKENS = _single(
 
 # Of the next three only the oldest rows are read, so that a call costs the same in a large table.
 _entries = (
-    select(entries.c.no, entries.c.live, entries.c.state_since)
+    select(
+        entries.c.no,
+        entries.c.id,
+        entries.c.queue_id,
+        entries.c.pr,
+        entries.c.state,
+        entries.c.live,
+        entries.c.state_since,
+    )
     .order_by(entries.c.no)
     .limit(2 * BATCH)
     .subquery()
 )
-_FORGET_ENTRIES = _selected(
-    entries.c.no,
-    select(_entries.c.no).where(_entries.c.live.is_(False), _entries.c.state_since < _BEFORE),
+_OLD_ENTRIES = (
+    select(_entries.c.no, _entries.c.id, _entries.c.queue_id, _entries.c.pr, _entries.c.state)
+    .where(_entries.c.live.is_(False), _entries.c.state_since < _BEFORE)
+    .limit(BATCH // ROWS_OF_ENTRY)
 )
+_IS_PULL = notices.c.pr == bindparam("of_pr")
+_DELETE_NOTICES = delete(notices).where(
+    notices.c.queue_id == bindparam("of_queue"), _IS_PULL, notices.c.entry == bindparam("of_entry")
+)
+_repository = select(queues.c.repository_id).where(queues.c.id == bindparam("of_queue"))
+# A merged pull request never comes back: no queue of its repository writes to it again.
+_DELETE_NOTICES_OF_MERGED = delete(notices).where(
+    notices.c.queue_id.in_(
+        select(queues.c.id).where(queues.c.repository_id == _repository.scalar_subquery())
+    ),
+    _IS_PULL,
+    notices.c.entry == "",
+)
+_later = heads.alias("later")
+_DELETE_HEAD_OF_MERGED = delete(heads).where(
+    heads.c.repository_id == _repository.scalar_subquery(),
+    heads.c.number == bindparam("of_pr"),
+    # The newest one says how new the database is (docs/design/transactions.md 14).
+    or_(
+        heads.c.shown_at.is_(None),
+        select(_later.c.number)
+        .where(
+            _later.c.repository_id == heads.c.repository_id,
+            or_(
+                _later.c.shown_at > heads.c.shown_at,
+                (_later.c.shown_at == heads.c.shown_at) & (_later.c.number > heads.c.number),
+            ),
+        )
+        .exists(),
+    ),
+)
+
+
+def _forget_entries(session: Connection, before: datetime) -> int:
+    """Delete old submissions with what hangs on them; see `forget_texts`."""
+    rows = session.execute(_OLD_ENTRIES, {"before": before}).all()
+    for row in rows:
+        is_merged = row.state == EntryState.MERGED.value
+        forget_texts(session, (row.queue_id, row.pr, row.id), is_merged=is_merged)
+    if rows:
+        session.execute(delete(entries).where(entries.c.no.in_([row.no for row in rows])))
+    return len(rows)
+
+
+def forget_texts(session: Connection, place: tuple[int, int, str], *, is_merged: bool) -> None:
+    """Delete the notices of a submission; of a merged pull request all of them, and its head.
+
+    `place`: queue, pull request and submission. The notices of a pull request that may be submitted
+    again stay, or a second comment would be written, and so does its head, to which commands are
+    bound.
+    """
+    found = dict(zip(("of_queue", "of_pr", "of_entry"), place, strict=True))
+    session.execute(_DELETE_NOTICES, found)
+    if is_merged:
+        session.execute(_DELETE_NOTICES_OF_MERGED, found)
+        session.execute(_DELETE_HEAD_OF_MERGED, found)
+
+
 _facts = select(recent.c.id, recent.c.at).order_by(recent.c.id).limit(2 * BATCH).subquery()
 _FORGET_RECENT_FACTS = _selected(recent.c.id, select(_facts.c.id).where(_facts.c.at < _BEFORE))
+_FORGET_FAILED_PARTS = _single(failed_parts.c.no, failed_parts.c.at < _BEFORE)
 _runs = select(runs.c.id, runs.c.live, runs.c.created_at).order_by(runs.c.no).limit(2 * BATCH)
 
 

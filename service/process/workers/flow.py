@@ -14,8 +14,9 @@ import structlog
 
 from service.database.claims import ClaimedRows
 from service.errors import DatabaseUnavailable
-from service.process.workers.guard import failure_of
+from service.process.guard import failure_of
 from service.runtime import Runtime
+from service.troubles import Part
 
 log = structlog.get_logger()
 
@@ -70,10 +71,16 @@ class Flow(Generic[Row]):
         self._runtime = runtime
         self._work = work
         self._owned: dict[int, asyncio.Task[None]] = {}
+        self._claimed_twice: set[int] = set()
         # At the start nothing is owned, so whatever this process has claimed is given back.
         self._checked_at: datetime | None = None
         self._is_behind = True
         self._is_stopping = False
+
+    @property
+    def job(self) -> str:
+        """Return what it does: the topic of its rows."""
+        return self._work.topic
 
     async def drain(self) -> bool:
         """Carry out all due rows, in rounds, until none is left; return whether there were any."""
@@ -101,6 +108,7 @@ class Flow(Generic[Row]):
                 pause_s = min(pause_s * 2, CLAIM_PAUSE_MAX_S)
             else:
                 pause_s = SETTLE_PAUSE_MIN_S
+                self._runtime.troubles.end(Part.WORKER, side=self.job)
         if self._owned:
             await asyncio.wait(tuple(self._owned.values()))
 
@@ -137,8 +145,7 @@ class Flow(Generic[Row]):
             self._is_behind = True
             return now + FULL_PAUSE
         claimed = await self._claimed(free)
-        # Rows may wait for one of another process, of whose end no wake-up tells.
-        self._is_behind = claimed.is_behind or not self._runtime.store.is_alone
+        self._is_behind = claimed.is_behind
         for row in claimed.rows:
             self._own(row)
         if len(claimed.rows) == free or self._runtime.wakeups.version(self._work.topic) != woken:
@@ -170,8 +177,10 @@ class Flow(Generic[Row]):
         return claimed
 
     def _own(self, row: Row) -> None:
-        # A claim that expires may be made again while its first task still runs.
+        # A row may be claimed again while its first task still runs: its claim has expired, or it
+        # was settled a moment ago and its task has not ended yet.
         if row.id in self._owned:
+            self._claimed_twice.add(row.id)
             return
         task = asyncio.create_task(self._one(row))
         self._owned[row.id] = task
@@ -191,4 +200,9 @@ class Flow(Generic[Row]):
 
     def _ended(self, row_id: int) -> None:
         del self._owned[row_id]
+        if row_id in self._claimed_twice:
+            # The second claim has no task; the next claim gives it back.
+            self._claimed_twice.remove(row_id)
+            self._checked_at = None
+            self._runtime.wakeups.wake(self._work.topic)
         self._runtime.wakeups.wake(self._work.ends)

@@ -7,19 +7,24 @@ from datetime import datetime, timedelta
 from service.accounts import installations
 from service.evidence import lost_reports
 from service.mergequeue.operations import (
+    breaks,
     building,
+    early_failures,
     entering,
     estimates,
     landing_evidence,
     lost_branches,
     missed_comments,
+    radar,
     reconcile,
+    restored,
     watch,
 )
 from service.process import presence, redelivery, retention, signals
 from service.runtime import Periods, Runtime
 from service.testhealth.operations import code_owners
 from service.testhealth.operations import sweeps as test_sweeps
+from service.troubles import Part
 
 Sweep = Callable[[Runtime], Awaitable[object]]
 Periodic = tuple[tuple[Sweep, timedelta], ...]
@@ -27,9 +32,14 @@ Periodic = tuple[tuple[Sweep, timedelta], ...]
 
 ESTIMATES_PERIOD = timedelta(minutes=10)
 WATCH_PERIOD = timedelta(seconds=30)
+RADAR_PERIOD = timedelta(seconds=10)
 SIGN_PERIOD = timedelta(minutes=10)
+LEARN_PERIOD = timedelta(minutes=10)
 PRUNE_PERIOD = timedelta(hours=1)
 PREPARE_PERIOD = timedelta(days=1)
+
+POLLS_IDLE_S = 600.0
+"""The longest wait while no run is polled; a run that is to be polled wakes the worker."""
 
 PAUSE_MIN_S = 0.02
 """Pause after each look at the timers, so that no clock can make the loop spin."""
@@ -51,6 +61,8 @@ def awaited(periods: Periods) -> Periodic:
         (installations.read_all, periods.idle),
         (reconcile.read_all_queues, periods.idle),
         (lost_branches.restore_branches, periods.orphans),
+        (restored.look_again, periods.idle),
+        (breaks.read_all, periods.queues),
         (test_sweeps.expire, periods.tests),
     )
 
@@ -79,7 +91,11 @@ HOUSEKEEPING: Periodic = (
     (estimates.refresh, ESTIMATES_PERIOD),
     (retention.prune, PRUNE_PERIOD),
     (landing_evidence.sign_waiting, SIGN_PERIOD),
+    (early_failures.learn_from_ended, LEARN_PERIOD),
 )
+
+RADAR: Periodic = ((radar.look_everywhere, RADAR_PERIOD),)
+"""Apart: git may compare for seconds, and nobody waits for it."""
 
 PREPARATION: Periodic = ((building.prepare_all, PREPARE_PERIOD),)
 """At the start of a process and once a day; apart, because it reads a fact of each repository."""
@@ -104,6 +120,7 @@ class Sweeps:
         """`at_start`: the first round comes at once, not after a period."""
         now = runtime.clock.now()
         self._runtime = runtime
+        self.job = ""
         self._turns = [
             _Turn(sweep, period, now if at_start else now + period) for sweep, period in sweeps
         ]
@@ -115,7 +132,9 @@ class Sweeps:
             now = self._runtime.clock.now()
             if turn.next_at <= now:
                 turn.next_at = now + turn.period
+                self.job = turn.sweep.__name__
                 await turn.sweep(self._runtime)
+                self._runtime.troubles.end(Part.WORKER, side=self.job)
                 was_due = True
         return was_due
 
@@ -131,6 +150,8 @@ class Sweeps:
 class Timers:
     """The worker of timeouts. It does nothing slow: settle times of queues wait behind it."""
 
+    job = "timers"
+
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
@@ -145,9 +166,11 @@ class Timers:
             seen = self._runtime.wakeups.version("ticks")
             pause_s = await self._pause_s()
             if pause_s > 0:
+                self._runtime.troubles.end(Part.WORKER, side=self.job)
                 await self._runtime.wakeups.wait("ticks", seen, pause_s)
             else:
                 await self.drain()
+                self._runtime.troubles.end(Part.WORKER, side=self.job)
                 await self._runtime.clock.sleep(PAUSE_MIN_S)
 
     async def _pause_s(self) -> float:
@@ -157,3 +180,30 @@ class Timers:
         if wake_at is None:
             return longest_s
         return min((wake_at - self._runtime.clock.now()).total_seconds(), longest_s)
+
+
+class Polls:
+    """The worker that reads the steps of live CI runs, apart from the timers: a read may wait."""
+
+    job = "polls"
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    async def drain(self) -> bool:
+        """Poll every run that is due; return whether there was any."""
+        return await early_failures.poll_due(self._runtime)
+
+    async def run(self) -> None:
+        """Wait for the next poll, for ever."""
+        while True:
+            seen = self._runtime.wakeups.version("polls")
+            next_at = early_failures.next_poll_at(self._runtime)
+            now = self._runtime.clock.now()
+            wait_s = POLLS_IDLE_S if next_at is None else (next_at - now).total_seconds()
+            if wait_s > 0:
+                await self._runtime.wakeups.wait("polls", seen, wait_s)
+            else:
+                await self.drain()
+                self._runtime.troubles.end(Part.WORKER, side=self.job)
+                await self._runtime.clock.sleep(PAUSE_MIN_S)

@@ -8,11 +8,12 @@ import asyncio
 from typing import Protocol
 
 from service.errors import DatabaseUnavailable
+from service.process.guard import failure_of
 from service.process.workers import flows, loops
 from service.process.workers.flow import Flow
-from service.process.workers.guard import failure_of
-from service.process.workers.loops import Sweeps, Timers
+from service.process.workers.loops import Polls, Sweeps, Timers
 from service.runtime import Runtime
+from service.troubles import Trouble, TroubleName
 
 RESTART_MAX_S = 60.0
 AWAY_MAX_S = 5.0
@@ -20,7 +21,12 @@ AWAY_MAX_S = 5.0
 
 
 class _Worker(Protocol):
-    """A loop."""
+    """A loop. It ends the trouble of a job that crashed once that job succeeds."""
+
+    @property
+    def job(self) -> str:
+        """Return what it does now, for the trouble that a crash is."""
+        ...
 
     async def drain(self) -> bool:
         """Do what is due; return whether there was anything."""
@@ -63,12 +69,14 @@ class Workers:
             )
             self._others = (
                 Timers(runtime),
+                Polls(runtime),
                 Sweeps(runtime, loops.deciding(runtime.options.periods)),
                 Sweeps(runtime, loops.awaited(runtime.options.periods)),
                 Sweeps(runtime, loops.missed(runtime.options.periods), at_start=True),
                 Sweeps(runtime, loops.patient(runtime.options.periods)),
                 Sweeps(runtime, loops.WATCHDOG),
                 Sweeps(runtime, loops.HOUSEKEEPING, at_start=True),
+                Sweeps(runtime, loops.RADAR),
                 Sweeps(runtime, loops.PREPARATION, at_start=True),
             )
         if not runtime.store.is_alone:
@@ -110,6 +118,10 @@ class Workers:
             error = await failure_of(type(worker).__name__, worker.run())
             if self._is_stopping:
                 return
+            if error is not None and not isinstance(error, DatabaseUnavailable):
+                now, job = self._runtime.clock.now(), worker.job
+                found = Trouble(TroubleName.WORKER_CRASHED, now, note=job)
+                self._runtime.troubles.report(found, job)
             if self._runtime.clock.monotonic_s() - began > RESTART_MAX_S:
                 pause_s = 1.0
             is_away = isinstance(error, DatabaseUnavailable)

@@ -61,7 +61,7 @@ async def check(
     def read(session: Tx) -> Checked:
         context = records.context_of(session, runtime, repository, now)
         names = names_of(session, repository, present)
-        meant = [_ids_of(each, names, context) for each in asked]
+        meant = [ids_of(each, names, context) for each in asked]
         by_id = cases.by_ids(session, repository.id, [each for ids in meant for each in ids])
         matches = [next((by_id[each] for each in ids if each in by_id), None) for ids in meant]
         nos = sorted({no for no in matches if no is not None})
@@ -88,7 +88,7 @@ def names_of(
     return (present, *(name for name in reversed(stored) if name != present))
 
 
-def _ids_of(
+def ids_of(
     asked: AskedTest, names: Sequence[RepositoryKey], context: RepositoryContext
 ) -> list[str]:
     """The ids that the test may have."""

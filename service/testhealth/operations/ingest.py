@@ -27,6 +27,7 @@ from service.testhealth.operations import (
     checks,
     classify,
     collector,
+    early_failures,
     findings,
     identify,
     judge,
@@ -190,6 +191,10 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     if kept is not None:
         await queues.note_sending(runtime, arrived.repository.id)
         outbox.wake(runtime.wakeups)
+    if isinstance(arrived.source, Doubts):
+        about = (arrived.meta, arrived.source.check_run)
+        cases = (case for each in arrived.files for case in each.cases)
+        await early_failures.compare(runtime, arrived.repository, about, cases)
     is_of_many = (arrived.meta.session_uploads or 1) > 1
     answer = await queues.check_answer(runtime, arrived.repository, answer, is_of_many=is_of_many)
     if answer.quarantined_failures and answer.verdict.exit_code == 0:

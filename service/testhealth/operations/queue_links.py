@@ -3,7 +3,7 @@
 The package `evidence` knows both and provides these functions.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -11,6 +11,7 @@ from typing import Protocol
 from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
 from service.runtime import Runtime
+from service.testhealth.early_failures import EarlyFailure, EarlyStanding
 from service.testhealth.operations.messages import UploadSummary
 from service.testhealth.operations.upload_values import UploadAnswer
 from service.testhealth.store.uploads import Upload
@@ -43,12 +44,27 @@ class CheckAnswer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class EarlyFailureLinks:
+    """The queue's part in failed tests that jobs report while they run (docs/design/live-tests.md).
+
+    `standing_of` returns what a failure moves that is proved and final. `tell` has the queue of its
+    test run judge the job again, and `take_back` has it forget failures; both may be repeated.
+    """
+
+    standing_of: Callable[[Runtime, RepositoryRecord, EarlyFailure], Awaitable[EarlyStanding]]
+    tell: Callable[[Runtime, RepositoryRecord, EarlyFailure], Awaitable[None]]
+    take_back: Callable[[Runtime, RepositoryRecord, Sequence[EarlyFailure]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
 class QueueLinks:
     """`tested_run` finds the run of a commit or test branch, `queue_branches` the target branches.
 
     `pull_requests_at` returns the pull requests with a head. `note_sending` notifies queues whether
     repositories send results, `explain_again` has the failures of the live runs of a commit
     explained again, and `note_late_failures` reports failures that arrive after the landing.
+    `early` is about failures that arrive before the report. `suspected_pull_requests` returns those
+    that a commit tests, the most suspected first.
     """
 
     tested_run: Callable[[Tx, int, Sha, str | None], TestedRun | None]
@@ -58,3 +74,5 @@ class QueueLinks:
     explain_again: Callable[[Tx, Runtime, RepositoryRecord, Sha], None]
     check_answer: CheckAnswer
     note_late_failures: Callable[[Tx, Runtime, RepositoryRecord, Upload, UploadSummary], None]
+    early: EarlyFailureLinks
+    suspected_pull_requests: Callable[[Runtime, RepositoryRecord, Sha], Awaitable[tuple[int, ...]]]

@@ -18,6 +18,7 @@ from service.testhealth.store.tables_evidence import (
     CaseAttemptRow,
     DailyRow,
     DayRow,
+    EarlyFailureRow,
     FailureDailyRow,
     FailureGroupRow,
     ImpactRow,
@@ -171,6 +172,7 @@ EVIDENCE: tuple[Forget, ...] = (
     _of_counted_days(CaseAttemptRow.__table__, "ran_at"),
     _of_counted_days(UploadRow.__table__, "ran_at"),
     _by_time(ArtifactRow.__table__, "at"),
+    _by_time(EarlyFailureRow.__table__, "heard_at"),
     _of_counted_days(OutcomeSetRow.__table__, "used_at"),
 )
 """Forget single runs."""

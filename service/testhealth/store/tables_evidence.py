@@ -86,6 +86,38 @@ partial(
 partial("ix_upload_open_notes", UploadRow, "id", where=UploadRow.__table__.c.is_noted.is_(False))
 
 
+class EarlyFailureRow(Row, table=True):
+    """A failed test that a CI job reported while it ran (docs/design/live-tests.md 2).
+
+    `key` is a digest of the attempt of the job and of the test. `run_id` and `run_attempt` are
+    those of the CI run, `check_run` is that of the job as its own token proves it, else empty.
+    `standing` says what the report moved. `taken_back_at` None: nothing has contradicted it.
+    """
+
+    __tablename__ = "early_failure"
+    __table_args__ = (
+        Index("ix_early_failure_job", "repository_id", "run_id", "run_attempt", "check_run"),
+        Index("ix_early_failure_heard_at", "heard_at"),
+    )
+
+    repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    key: str = Field(primary_key=True)
+    org_id: int = Field(sa_type=Id)
+    sha: str
+    run_id: str
+    run_attempt: int
+    check_run: str
+    job: str
+    name: str
+    classname: str
+    parent: str
+    file: str
+    proof: str
+    standing: str
+    heard_at: datetime = Field(sa_type=Utc)
+    taken_back_at: datetime | None = Field(sa_type=Utc)
+
+
 class ArtifactRow(Row, table=True):
     """An artifact of the provider's CI that needs no second look, and its upload.
 
@@ -270,4 +302,5 @@ class ImpactRow(Row, table=True):
 
 
 _COUNTED = ImpactRow.__table__.c.is_counted.is_(True)
+partial("ix_pr_impact_open_pr", ImpactRow, "repository_id", "pr", "last_at", where=_COUNTED)
 partial("ix_pr_impact_open_last_at", ImpactRow, "last_at", where=_COUNTED)

@@ -85,6 +85,7 @@ partial(
 )
 _KNOWN = CaseRow.__table__.c.is_known.is_(True)
 # Their number and their cost by status are read from the first of these indexes alone.
+partial("ix_test_case_places", CaseRow, "repository_id", "file", "classname", where=_KNOWN)
 partial("ix_test_case_by_cost", CaseRow, "repository_id", "status", "cost_rank", "no", where=_KNOWN)
 partial("ix_test_case_by_all_cost", CaseRow, "repository_id", "cost_rank", "no", where=_KNOWN)
 partial(

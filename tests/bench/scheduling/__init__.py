@@ -9,14 +9,16 @@ is read and chance comes from the seed, so the same seed gives the same result t
 
     interface.py   events in, actions out: what a strategy is
     workload.py    drawing pull requests and their truth; chance.py: chance of single runs
-    simulator.py   the loop, the CI workers, the truth of a run; audit.py: the judge of merges
+    world.py       what CI is like: switches, and the values that were measured
+    simulator.py   the loop and the CI workers; ci.py: times of runs; audit.py: the judge of merges
     ideal.py       the yardstick: an oracle with unlimited workers, in closed form
     metrics.py     the published numbers; scenarios.py: the published scenarios
     arrivals.py    when pull requests came to real queues, from a table beside the project
     strategies/    what queues commonly do, oracles as bounds, and two feasibility prototypes
     engine_strategy.py, settings.py   the engine of this project and its recommended settings
-    cells.py       one cell of the tables, in parallel; tables.py: Markdown; goals.py: P1 to P18
+    cells.py       one cell of the tables, in parallel; tables.py: Markdown; goals.py: P1 to P23
     bounds.py      relaxed queues beside the goals: what can be reached, and what each gift is worth
+    worlds_page.py the part of the page about other worlds
 
 Truth. A pull request is broken on its own with its own risk r (Beta distributed); `p_ok` = 1 - r
 is what a queue sees, so the estimate is calibrated by construction, and `risk_conc` says how
@@ -27,6 +29,11 @@ included; a run of a passing tree still fails with probability `flake`. A run ta
 duration of what it tests, times a noise of 10 %. With `full_suite` a run also proves its base,
 else only what it tests. The rate stretches the time axis and changes nothing else.
 
-Simplifications: nobody repairs another's failure, failing runs take as long as passing ones, text
-conflicts cost a whole run, merging takes no time, no broken tree ever passes.
+Worlds. In the plain one a failing run takes as long as a passing one, every slot is the queue's,
+and flakes are as frequent at any time. In the believable one a run ends when its first failure is
+known, some runs take very long, pull requests run their own CI on slots of the same account, and
+more. A world changes when things happen, which flakes there are, and nothing else of the truth.
+
+Simplifications: nobody repairs another's failure, text conflicts cost a whole run, merging takes no
+time, no broken tree ever passes.
 """

@@ -2,13 +2,14 @@
 
 grid F                 every load and number of workers of a family
 vary F 30 24           one cell, one factor changed at a time
-cells "F 30x24" "F 30x24, conflicts 10%"
-                       these cells
-goals                  P1 to P18 of their own cells
+cells "F 30x24" "F 30x24, conflicts 10%; believable"
+                       these cells, one of them in another world of CI
+goals                  P1 to P23 of their own cells
+worlds                 cells in other worlds of CI, written to docs/reference/scheduling.md
 bounds                 how near those of chains are to what is possible, in all their cells
                        or in those that are named
 speed                  events a second, 100,000 pull requests
-document               everything, written to docs/reference/scheduling.md
+document               everything else, written to docs/reference/scheduling.md
 
 Rules are tried on any seeds but those of the document (`HELD_OUT` in scenarios.py).
 """
@@ -23,14 +24,16 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.bench.scheduling import bounds, document, goals
+from tests.bench.scheduling import bounds, document, goals, worlds_page
 from tests.bench.scheduling.cells import (
     PUBLISHED,
     STRATEGIES,
+    STRATEGIES_IN_WORLDS,
     Cell,
     Effort,
     Scenario,
     grid,
+    in_worlds,
     measured,
     published,
     variations,
@@ -51,7 +54,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    words = ("grid", "vary", "cells", "goals", "bounds", "speed", "document")
+    words = ("grid", "vary", "cells", "goals", "bounds", "worlds", "speed", "document")
     parser.add_argument("what", choices=words)
     parser.add_argument("where", nargs="*", help="family; for vary rate and workers too; cells")
     parser.add_argument("--seeds", type=_seeds, help="901,902 or 901-905")
@@ -70,6 +73,8 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         parser.error(f"no strategy {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     if asked.what == "bounds":
         asked.strategies = ",".join(bounds.strategies())
+    if asked.what == "worlds" and asked.strategies == ",".join(PUBLISHED):
+        asked.strategies = ",".join(STRATEGIES_IN_WORLDS)
     try:
         asked.scenarios = scenarios_of(asked.what, asked.where)
     except ValueError as error:
@@ -96,18 +101,26 @@ def main(argv: Sequence[str]) -> None:
     cells: list[Cell] = []
     for cell in measured(asked.scenarios, effort):
         cells.append(cell)
-        if asked.what not in ("bounds", "goals"):
+        if asked.what not in ("bounds", "goals", "worlds"):
             _say(f"\n{cell_table(cell)}")
     by_scenario = {cell.scenario: cell for cell in cells}
     if asked.what == "goals":
         _say(document.table(goals.rows_of(by_scenario)))
     elif asked.what == "bounds":
         _say(document.table(list(bounds.rows_of(by_scenario))))
-    elif asked.what == "document":
+    elif asked.what in ("worlds", "document"):
         command = shlex.join(["python", "-m", "tests.bench.scheduling", *argv])
-        PAGE.write_text(document.page(cells, command, _about()), "utf-8")
+        PAGE.write_text(_page(asked.what, cells, command), "utf-8")
     if asked.json:
         asked.json.write_text(json.dumps([asdict(cell) for cell in cells], indent=1) + "\n")
+
+
+def _page(what: str, cells: Sequence[Cell], command: str) -> str:
+    """The page with one of its two parts measured anew."""
+    before = PAGE.read_text("utf-8")
+    if what == "worlds":
+        return worlds_page.replaced(before, worlds_page.section(cells, command, _about()))
+    return document.page(cells, command, _about()) + worlds_page.kept(before)
 
 
 def scenarios_of(what: str, where: Sequence[str]) -> tuple[Scenario, ...]:
@@ -117,13 +130,15 @@ def scenarios_of(what: str, where: Sequence[str]) -> tuple[Scenario, ...]:
     family = where[0] if where else "F"
     if family not in GRID:
         raise ValueError(f"no family {family}; there are {', '.join(GRID)}")
+    if what == "worlds":
+        return in_worlds()
     if what == "grid":
         return grid(family)
     if what == "vary":
         return variations(family, float(where[1]), int(where[2]))
     if what == "bounds":
         return bounds.scenarios()
-    return goals.needed() if what == "goals" else published()
+    return (*goals.needed(), *goals.needed_in_worlds()) if what == "goals" else published()
 
 
 def _seeds(words: str) -> tuple[int, ...]:

@@ -38,7 +38,11 @@ class RunState(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """One test of main after `main_seq` merges + `base` + `prs`."""
+    """One test of main after `main_seq` merges + `base` + `prs`.
+
+    `known_tests` are those that its first failure shows, empty if all are known when it ends;
+    `built_at` is when its pull requests are built.
+    """
 
     id: int
     base: tuple[int, ...]
@@ -47,6 +51,8 @@ class Run:
     state: RunState = RunState.QUEUED
     t_start: float = -1.0
     passed: bool = False
+    known_tests: frozenset[str] = frozenset()
+    built_at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -105,14 +111,17 @@ class Ledger:
                             return False
         return True
 
-    def failed_tests(self, run: Run) -> set[str]:
-        """The tests that its tree fails: one for each broken one and each conflicting pair."""
+    def causes(self, run: Run) -> dict[str, tuple[int, ...]]:
+        """The tests that its tree fails, and for each the broken one or the pair in conflict."""
         members = {*run.base, *run.prs}
-        found = {f"broken {pr}" for pr in members if self.workload.broken[pr]}
+        found: dict[str, tuple[int, ...]] = {
+            f"broken {pr}": (pr,) for pr in members if self.workload.broken[pr]
+        }
         for pr in members:
             for other in self.workload.conflicts[pr]:
                 if other in members or self.merge_seq[other] < run.main_seq:
-                    found.add(f"conflict of {min(pr, other)} and {max(pr, other)}")
+                    pair = min(pr, other), max(pr, other)
+                    found[f"conflict of {pair[0]} and {pair[1]}"] = pair
         return found
 
     def is_doomed(self, run: Run) -> bool:

@@ -6,9 +6,9 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from tests.bench.scheduling import arrivals
+from tests.bench.scheduling import arrivals, world
 from tests.bench.scheduling.engine_strategy import engines
-from tests.bench.scheduling.ideal import ideal
+from tests.bench.scheduling.ideal import yardstick
 from tests.bench.scheduling.interface import MakeStrategy
 from tests.bench.scheduling.metrics import Summary, mean, summary, worst
 from tests.bench.scheduling.scenarios import (
@@ -41,17 +41,25 @@ PUBLISHED = (*engines(), *BASELINES)
 
 @dataclass(frozen=True)
 class Scenario:
-    """Family, pull requests an hour, CI workers, and the name of a variation."""
+    """Family, pull requests an hour, CI workers, and the names of a variation and a world."""
 
     family: str
     rate: float
     workers: int
     variation: str = "base"
+    world: str = "plain"
 
     @classmethod
     def named(cls, words: str) -> "Scenario":
-        """The cell that is written `F 30x24` or `F 30x24, conflicts 10%`. Raises ValueError."""
-        cell, _, variation = words.partition(",")
+        """The cell that is written `F 30x24` or `F 30x24, conflicts 10%`. Raises ValueError.
+
+        The name of its world follows after a semicolon.
+        """
+        cell, _, of_world = words.partition(";")
+        cell, _, variation = cell.partition(",")
+        of_world = of_world.strip() or "plain"
+        if of_world not in world.NAMED:
+            raise ValueError(f'no world "{of_world}"; there are {"; ".join(world.NAMED)}')
         found = re.fullmatch(r"(\w+) (\d+)x(\d+)", cell.strip())
         variation = variation.strip() or "base"
         if found is None or found[1] not in FAMILIES or variation not in {**VARIATIONS, **WORLDS}:
@@ -61,13 +69,14 @@ class Scenario:
             )
         if variation.startswith(REAL_ARRIVALS) and not arrivals.gaps():
             raise ValueError(f"there is no {arrivals.TABLE}; {arrivals.VARIABLE} names its folder")
-        return cls(found[1], float(found[2]), int(found[3]), variation)
+        return cls(found[1], float(found[2]), int(found[3]), variation, of_world)
 
     @property
     def title(self) -> str:
         """How the tables call it."""
         cell = f"{self.family} {self.rate:g}/h x {self.workers}"
-        return cell if self.variation == "base" else f"{cell}, {self.variation}"
+        changed = cell if self.variation == "base" else f"{cell}, {self.variation}"
+        return changed if self.world == "plain" else f"{changed}; {self.world}"
 
     def config(self, seed: int, effort: "Effort") -> WorkloadConfig:
         """What to draw."""
@@ -75,7 +84,8 @@ class Scenario:
         whole = FAMILIES[self.family](self.rate, seed=seed, **changes)
         is_overloaded = (self.family, self.rate, self.workers) in OVERLOADED
         share = 1.0 if is_overloaded else effort.share
-        return replace(whole, n=effort.count or max(1, round(whole.n * share)))
+        count = effort.count or max(1, round(whole.n * share))
+        return replace(whole, n=count, world=world.NAMED[self.world])
 
 
 @dataclass(frozen=True)
@@ -100,6 +110,7 @@ class Cell:
     """Figures by strategy in the order of the table; `ideal` is the yardstick.
 
     `rows` are the means over the seeds, `worst` each figure of the seed in which it is worst.
+    `count` is the number of pull requests.
     """
 
     scenario: Scenario
@@ -107,6 +118,30 @@ class Cell:
     rows: dict[str, Summary]
     worst: dict[str, Summary]
     ideal: Summary
+    count: int
+
+
+CELLS_IN_WORLDS = tuple(
+    Scenario("F", *cell)
+    for cell in (
+        (10, 8),
+        (30, 24),
+        (60, 24),
+        (60, 24, "test results"),
+        (60, 8),
+        (60, 64),
+        (30, 24, "flaky 10%"),
+        (30, 24, "weak predictor, broken 8%"),
+        (30, 24, "no predictor"),
+        (30, 24, "conflicts 10%"),
+    )
+)
+"""What is compared in several worlds."""
+
+SENSITIVE = (Scenario("F", 60, 24), Scenario("F", 60, 8))
+"""Where it is shown how much each property of the believable world matters."""
+
+STRATEGIES_IN_WORLDS = ("headgate", "proto", "evi", "batch-chain", "zuul", "submitqueue")
 
 
 @dataclass(frozen=True)
@@ -151,6 +186,13 @@ def published() -> tuple[Scenario, ...]:
     return tuple(dict.fromkeys([*every, *worlds()]))
 
 
+def in_worlds() -> tuple[Scenario, ...]:
+    """These cells in each world of the columns, and two of them in every believable world."""
+    columns = [replace(one, world=of) for one in CELLS_IN_WORLDS for of in world.COLUMNS]
+    named = [replace(one, world=of) for one in SENSITIVE for of in world.NAMED]
+    return tuple(dict.fromkeys([*columns, *named]))
+
+
 def measured(scenarios: Sequence[Scenario], effort: Effort) -> Iterator[Cell]:
     """The cells in order, each as soon as it is there."""
     jobs = [_Job(scenario, seed, effort) for scenario in scenarios for seed in effort.seeds]
@@ -173,18 +215,19 @@ def _joined(
             rows={name: mean(each) for name, each in of_names.items()},
             worst={name: worst(each) for name, each in of_names.items()},
             ideal=mean([each.ideal for each in of_seeds]),
+            count=scenario.config(effort.seeds[0], effort).n,
         )
 
 
 def _of_seed(job: _Job) -> _OfSeed:
     workload = generate(job.scenario.config(job.seed, job.effort))
-    yardstick = ideal(workload)
+    measure = yardstick(workload)
     rows: dict[str, Summary] = {}
     for name in _names(job, workload):
         make, options = _strategy(name, workload, job.effort)
         result = simulate(workload, make, job.scenario.workers, options)
-        rows[name] = summary(result, yardstick)
-    return _OfSeed(rows, summary(yardstick, yardstick))
+        rows[name] = summary(result, measure)
+    return _OfSeed(rows, summary(measure, measure))
 
 
 def _names(job: _Job, workload: Workload) -> list[str]:

@@ -59,7 +59,7 @@ Strategies:
 
 
 def page(cells: Sequence[Cell], command: str, about: str) -> str:
-    """The whole page."""
+    """The whole page, but for other worlds."""
     by_scenario = {cell.scenario: cell for cell in cells}
     parts = [
         HEAD.format(command=command, about=about),

@@ -136,7 +136,7 @@ class EngineStrategy:
     def answer(self, event: Event) -> list[Action]:
         self.now = START + timedelta(seconds=event.t)
         if isinstance(event, PrSubmitted):
-            self._take(_submission(event.pr))
+            self._take(self._submission(event.pr))
         elif isinstance(event, RunFinished):
             run, sha = self.unfinished.pop(event.run)
             self.failed_tests[run] = event.failed_tests
@@ -165,6 +165,13 @@ class EngineStrategy:
             self.out.append(SetTimer((wake_at - START).total_seconds()))
 
     # -- steps -----------------------------------------------------------------------------------
+
+    def _submission(self, view: PrView) -> Submit:
+        """What the product would know of it: never the truth."""
+        touched = targets.ALL if view.targets is None else targets.of(map(str, view.targets))
+        return Submit(
+            _facts_of(view), AUTHOR, priority=view.priority, p_fail=1.0 - view.p_ok, targets=touched
+        )
 
     def _take(self, one: Input) -> None:
         """Take one input, and whatever follows from it at once."""
@@ -264,9 +271,12 @@ class EngineStrategy:
     def _merged(self, tree: int, head: HeadToMerge) -> tuple[RunStep, int]:
         """The step that merges the head into the tree, and the tree after it."""
         self.commits += 1
-        after = tree ^ int(head.head, 16)
+        after = self._tree_after(tree, head)
         step = RunStep(head.pr, head.head, _sha(self.commits), _sha(after), contained=False)
         return step, after
+
+    def _tree_after(self, tree: int, head: HeadToMerge) -> int:
+        return tree ^ int(head.head, 16)
 
     def _test(self, action: BuildTestBranch, sha: Sha) -> None:
         self.tested += 1
@@ -282,10 +292,8 @@ class EngineStrategy:
         """All positions land, one after the other; the simulator sees one merge."""
         prs = tuple(step.pr - 1 for step in action.steps)
         self.out.append(Merge(prs, self.numbers[action.run]))
-        tree = int(action.expected_tip.tree, 16)
         for step in action.steps:
-            tree ^= int(step.head, 16)
-            yield Landed(action.run, step.position, step.commit, _sha(tree))
+            yield Landed(action.run, step.position, step.commit, step.tree)
 
     def _retire(self, run: str) -> None:
         number = self.numbers.get(run)
@@ -297,15 +305,7 @@ class EngineStrategy:
 
 def _rates_of(told: StrategyConfig) -> RatesMeasured:
     """What the product would have measured: rates of the world, never what becomes of one."""
-    return RatesMeasured(told.flake_prior, told.conflict_rate, {UNIT: told.minutes})
-
-
-def _submission(view: PrView) -> Submit:
-    """What the product would know of it: never the truth."""
-    touched = targets.ALL if view.targets is None else targets.of(map(str, view.targets))
-    return Submit(
-        _facts_of(view), AUTHOR, priority=view.priority, p_fail=1.0 - view.p_ok, targets=touched
-    )
+    return RatesMeasured(told.flake_prior, told.conflict_rate, {UNIT: told.minutes}, told.foreseen)
 
 
 def _facts_of(view: PrView) -> Facts:

@@ -17,6 +17,26 @@ def ideal(workload: Workload) -> Result:
     ends = [at + takes for at, takes in zip(workload.arrive, durations, strict=True)]
     is_graph = workload.config.use_targets
     decided = _through_graph(workload, ends) if is_graph else _through_chain(ends)
+    return _decided(workload, durations, decided)
+
+
+def alone(workload: Workload) -> Result:
+    """The same if none waits for another: no queue decides sooner, but by luck."""
+    durations = undisturbed(workload)
+    decided = [at + takes for at, takes in zip(workload.arrive, durations, strict=True)]
+    return _decided(workload, durations, decided)
+
+
+def yardstick(workload: Workload) -> Result:
+    """What the figures are divided by.
+
+    An oracle that keeps the order waits for each run that takes very long, and every queue that may
+    batch is sooner. So where times have a long tail, it is one run for each.
+    """
+    return alone(workload) if workload.config.world.time else ideal(workload)
+
+
+def _decided(workload: Workload, durations: list[float], decided: list[float]) -> Result:
     result = Result(
         strategy="ideal",
         workers=0,
@@ -33,9 +53,10 @@ def ideal(workload: Workload) -> Result:
 def undisturbed(workload: Workload) -> list[float]:
     """Seconds that the first run of each one alone takes."""
     config = workload.config
+    keys = [chance.run_key(config.seed, (pr,), 0) for pr in range(config.n)]
     return [
-        takes * chance.noise(config.d_noise, chance.run_key(config.seed, (pr,), 0))
-        for pr, takes in enumerate(workload.duration)
+        takes * chance.noise(config.d_noise, key) * config.world.time_factor(key)
+        for takes, key in zip(workload.duration, keys, strict=True)
     ]
 
 

@@ -124,6 +124,7 @@ class StrategyConfig(NamedTuple):
     run of a good tree fails; `full_suite`: whether every run tests its whole tree. As history
     would show them: `conflict_rate` is the chance that one conflicts with others that came shortly
     before, `minutes` how long a run usually takes. `sends_results`: CI sends which tests failed.
+    `foreseen` is the share of the failures that the estimates foresee.
     """
 
     workers: int
@@ -134,6 +135,7 @@ class StrategyConfig(NamedTuple):
     conflict_rate: float = 0.03
     minutes: float = 20.0
     sends_results: bool = False
+    foreseen: float = 0.0
 
 
 MakeStrategy = Callable[[StrategyConfig], Strategy]

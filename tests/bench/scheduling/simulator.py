@@ -2,10 +2,11 @@
 
 import heapq
 import time
+from collections import deque
 from dataclasses import dataclass
 
-from tests.bench.scheduling import chance
 from tests.bench.scheduling.audit import Findings, Ledger, ProtocolError, PrState, Run, RunState
+from tests.bench.scheduling.ci import OwnRun, Times, own_slots
 from tests.bench.scheduling.interface import (
     Action,
     CancelRun,
@@ -26,8 +27,11 @@ from tests.bench.scheduling.workload import Workload
 CPU_CHECKED_EVERY = 100
 """Events between two looks at the time that a simulation takes."""
 
-Due = tuple[float, int, Run | int | None]
-"""(second, order of asking, what): a run that ends, a pull request that is withdrawn, a timer."""
+Happening = Run | OwnRun | int | None
+"""A run that ends, an own one that begins or ends, a pull request that is withdrawn, a timer."""
+
+Due = tuple[float, int, Happening]
+"""(second, order of asking, what)."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,7 @@ class _Simulator:
                 conflict_rate=config.conflict_rate,
                 minutes=config.minutes,
                 sends_results=config.sends_results,
+                foreseen=workload.foreseen,
             )
         )
         self.ledger = Ledger(workload, options.is_oracle)
@@ -125,12 +130,17 @@ class _Simulator:
             decided=self.ledger.decided,
             findings=self.ledger.findings,
         )
+        self.times = Times(workload, self.ledger, is_oracle=options.is_oracle)
         self.runs: dict[int, Run] = {}
-        self.attempts: dict[tuple[int, ...], int] = {}
         self.due: list[Due] = []
         self.waiting: list[tuple[float, int, Run]] = []
+        self.own_waiting: deque[tuple[int, OwnRun]] = deque()
         self.asked = 0
+        # `free` slots for the queue, and all of the account; more are free than it may use only
+        # while few pull requests run their own CI.
         self.free = workers
+        self.free_of_all = workers + own_slots(workload)
+        self.slow_from = workers * config.world.slow_share
         self.now = 0.0
 
     def run(self) -> Result:
@@ -138,6 +148,8 @@ class _Simulator:
         arrive, views = self.workload.arrive, self.workload.views
         for pr, t in self.workload.cancel_at.items():
             self._put_due(t, pr)
+        for t, takes in self.workload.own_runs:
+            self._put_due(t, OwnRun(takes))
         begun = time.process_time()
         arrived, events, n = 0, 0, len(views)
         while arrived < n or self.due:
@@ -152,6 +164,7 @@ class _Simulator:
                 continue
             events += 1
             self._apply(event)
+            self._fill()
             if events % CPU_CHECKED_EVERY == 0 and self._is_late(begun):
                 self.result.is_truncated = True
                 break
@@ -164,7 +177,7 @@ class _Simulator:
         limit = self.options.max_cpu_s
         return limit > 0 and time.process_time() - begun > limit
 
-    def _put_due(self, t: float, what: Run | int | None) -> None:
+    def _put_due(self, t: float, what: Happening) -> None:
         self.asked += 1
         heapq.heappush(self.due, (t, self.asked, what))
 
@@ -176,6 +189,9 @@ class _Simulator:
             return Clock(t)
         if isinstance(what, Run):
             return self._finish(what, t)
+        if isinstance(what, OwnRun):
+            self._own(what, t)
+            return None
         if self.ledger.state[what] is not PrState.PENDING or self.workload.arrive[what] > t:
             return None
         self.now = t
@@ -188,6 +204,7 @@ class _Simulator:
         self.now = t
         run.state = RunState.FINISHED
         self.free += 1
+        self.free_of_all += 1
         self.result.runs_finished += 1
         self.result.busy += t - run.t_start
         is_flake = not run.passed
@@ -195,22 +212,38 @@ class _Simulator:
         is_hit = not self.options.is_oracle and self.workload.is_hit(run.t_start, t)
         if is_hit:
             run.passed = False
+        self.times.end(run, t, has_failed=not run.passed)
         if run.passed or not self.workload.config.sends_results:
             return RunFinished(t, run.id, run.passed)
-        failed = self.ledger.failed_tests(run)
-        if is_flake:
-            failed.add(f"flaky {chance.flaky_test(self.workload.config.seed, run.id)}")
-        if is_hit:
-            failed.add("outage")
-        return RunFinished(t, run.id, run.passed, tuple(sorted(failed)))
+        failed = self.times.failed_tests(run, is_flake=is_flake, is_hit=is_hit)
+        return RunFinished(t, run.id, run.passed, failed)
+
+    def _own(self, run: OwnRun, t: float) -> None:
+        """An own run asks for a slot of the account, or ends."""
+        self.now = t
+        if run.is_running:
+            self.free_of_all += 1
+        else:
+            self.asked += 1
+            self.own_waiting.append((self.asked, run))
+        self._fill()
 
     def _apply(self, event: Event) -> None:
         for action in self.strategy.answer(event):
             self._do(action)
-        while self.free and self.waiting:
-            run = heapq.heappop(self.waiting)[2]
-            if run.state is RunState.QUEUED:
-                self._start(run)
+
+    def _fill(self) -> None:
+        """Give free slots to what waits; those of the account to who has asked first."""
+        while self.free_of_all:
+            while self.waiting and self.waiting[0][2].state is not RunState.QUEUED:
+                heapq.heappop(self.waiting)
+            is_ready = bool(self.free and self.waiting)
+            if self.own_waiting and not (is_ready and self.waiting[0][1] < self.own_waiting[0][0]):
+                self._start_own(self.own_waiting.popleft()[1])
+            elif is_ready:
+                self._start(heapq.heappop(self.waiting)[2])
+            else:
+                return
 
     def _do(self, action: Action) -> None:
         if isinstance(action, StartRun):
@@ -246,20 +279,24 @@ class _Simulator:
             self.result.wasted += used
             self.result.runs_aborted += 1
             self.free += 1
+            self.free_of_all += 1
+            self.times.end(run, self.now, has_failed=False)
         if run.state in (RunState.QUEUED, RunState.RUNNING):
             run.state = RunState.CANCELLED
             del self.runs[number]
 
     def _start(self, run: Run) -> None:
-        config, duration = self.workload.config, self.workload.duration
-        attempt = self.attempts.get(run.prs, 0)
-        self.attempts[run.prs] = attempt + 1
-        key = chance.run_key(config.seed, run.prs, attempt)
-        takes = max(duration[pr] for pr in run.prs) * chance.noise(config.d_noise, key)
+        slow_s = self.workload.config.world.slow_start_s if self.free <= self.slow_from else 0.0
         run.state = RunState.RUNNING
         run.t_start = self.now
-        run.passed = self.options.is_oracle or not chance.flakes(config.flake, key)
+        takes = self.times.begin(run, self.now)
         self.free -= 1
+        self.free_of_all -= 1
         self.result.runs_started += 1
         self.result.runs_doomed += self.ledger.is_doomed(run)
-        self._put_due(self.now + takes + self.options.start_overhead, run)
+        self._put_due(self.now + takes + slow_s + self.options.start_overhead, run)
+
+    def _start_own(self, run: OwnRun) -> None:
+        run.is_running = True
+        self.free_of_all -= 1
+        self._put_due(self.now + run.takes, run)

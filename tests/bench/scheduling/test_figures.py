@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.bench.scheduling import __main__ as command
-from tests.bench.scheduling import document, goals
+from tests.bench.scheduling import document, goals, worlds_page
 from tests.bench.scheduling.cells import (
     PUBLISHED,
     Effort,
@@ -25,8 +25,9 @@ SMALL = Effort(seeds=(1,), count=25, strategies=STRATEGIES, procs=1)
 
 def test_every_goal_gets_a_row():
     small = Effort(seeds=(1,), count=8, procs=1)
-    rows = goals.rows_of({cell.scenario: cell for cell in measured(goals.needed(), small)})
-    assert {row["goal"] for row in rows} == {f"P{number}" for number in range(1, 19)}
+    scenarios = (*goals.needed(), *goals.needed_in_worlds())
+    rows = goals.rows_of({cell.scenario: cell for cell in measured(scenarios, small)})
+    assert {row["goal"] for row in rows} == {f"P{number}" for number in range(1, 24)}
     safety = next(row for row in rows if row["goal"] == "P1")
     assert safety["met"] == "yes"
 
@@ -82,6 +83,21 @@ def test_the_page_holds_goals_and_tables():
     assert "**F 30/h x 24** (ideal P50/P95/P99 = " in page
     assert "**S 300/h x 300, urgent 1%**" in page
     assert "| P4 | F 30/h x 24 |" in page
+
+
+def test_the_part_about_worlds_replaces_itself_and_stays_when_the_rest_is_written():
+    scenarios = [Scenario("F", 60, 24, world=of) for of in ("plain", "believable")]
+    cells = list(measured(scenarios, replace(SMALL, strategies=("headgate", "proto"))))
+    section = worlds_page.section(cells, "the command", "the machine")
+    assert "25 pull requests, seeds 1," in section
+    (row,) = [line for line in section.splitlines() if "| F 60/h x 24 | headgate |" in line]
+    assert row.count(" / ") == 2
+    assert "| P23 | F 60/h x 24; believable |" in section
+    whole = document.page(cells, "command", "machine")
+    assert worlds_page.kept(whole) == ""
+    twice = worlds_page.replaced(worlds_page.replaced(whole, "\n## Worlds of CI\nold\n"), section)
+    assert twice == whole + section
+    assert worlds_page.kept(twice) == section
 
 
 def test_speed_names_every_strategy_and_its_events():

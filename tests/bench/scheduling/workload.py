@@ -8,15 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from service.mergequeue.engine.explaining import rates
 from tests.bench.scheduling.interface import NORMAL, URGENT, PrView
+from tests.bench.scheduling.world import PLAIN, World
 
 Floats = NDArray[np.float64]
 Targets = frozenset[int] | None
 Rng = np.random.Generator
 
 MAIN_STREAM, URGENT_STREAM, SHORT_STREAM, AUTHOR_STREAM = 0x5EED, 0x0461, 0x5407, 0xA074
+OWN_STREAM = 0x0337
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 RISK_MIN, RISK_MAX = 1e-4, 0.98
+OWN_BEFORE_S = 2 * HOUR_S
+"""Assumption: how long before its submission a pull request runs its own CI, on average."""
+
 SAMPLED_EVERY = 20
 """Each so manieth pull request is looked at to measure how many pairs may conflict."""
 
@@ -34,6 +40,7 @@ class WorkloadConfig:
     between arrivals with a mean of 1, over and over, in place of drawn ones. `short_share`: share
     of pull requests whose CI takes `short_median`. Of the `authors`, if any, the first `bots` are
     programs; they send half of the pull requests. `sends_results`: CI sends which tests failed.
+    `world`: what CI is like (world.py).
     """
 
     n: int = 2000
@@ -66,6 +73,7 @@ class WorkloadConfig:
     authors: int = 0
     bots: int = 0
     sends_results: bool = False
+    world: World = PLAIN
 
     @property
     def minutes(self) -> float:
@@ -79,7 +87,8 @@ class Workload:
     """Pull requests and their truth, by number from 0.
 
     `conflicts` lists real ones in both directions; `potential_rate` is the measured chance that
-    two close arrivals share a target, `pair_prior` that such a pair really conflicts.
+    two close arrivals share a target, `pair_prior` that such a pair really conflicts. `own_runs`
+    are those on the branches of pull requests: (second at which it is asked for, seconds it takes).
     """
 
     config: WorkloadConfig
@@ -92,6 +101,16 @@ class Workload:
     targets: list[Targets]
     potential_rate: float
     pair_prior: float
+    own_runs: list[tuple[float, float]]
+
+    @property
+    def foreseen(self) -> float:
+        """The share of the expected failures that the estimates foresee, as a queue measures it.
+
+        1 if nothing will fail.
+        """
+        risks = [1.0 - view.p_ok for view in self.views]
+        return rates.foreseen_of(risks) / sum(risks) if any(risks) else 1.0
 
     def may_conflict(self, a: int, b: int) -> bool:
         """Whether the two share a target."""
@@ -149,6 +168,7 @@ def generate(config: WorkloadConfig) -> Workload:
         targets=targets,
         potential_rate=conflicts.potential_rate,
         pair_prior=conflicts.pair_prior,
+        own_runs=_own_runs(config, t, d),
     )
 
 
@@ -167,7 +187,7 @@ def _arrivals(config: WorkloadConfig, rng: Rng) -> Floats:
         grid = np.linspace(0.0, t[-1] * 1.2 + DAY_S, 20000)
         cum = grid - 0.8 * DAY_S / (2 * np.pi) * (np.cos(2 * np.pi * grid / DAY_S) - 1.0)
         t = np.interp(t, cum, grid)
-    return t
+    return np.asarray(config.world.time_of_day(t.tolist()))
 
 
 def _risks(config: WorkloadConfig, rng: Rng) -> Floats:
@@ -248,6 +268,19 @@ def _authors(config: WorkloadConfig) -> NDArray[np.int64]:
         rng.integers(config.bots, config.authors, config.n),
     )
     return np.where(is_by_bot, bot, person)
+
+
+def _own_runs(config: WorkloadConfig, t: Floats, d: Floats) -> list[tuple[float, float]]:
+    """Runs of CI before the pull requests are submitted, in order of time."""
+    world = config.world
+    if not world.own_runs:
+        return []
+    rng = _stream(config, OWN_STREAM)
+    counts = rng.geometric(1.0 / world.own_runs, config.n)
+    of = np.repeat(np.arange(config.n), counts)
+    at = t[of] - rng.exponential(OWN_BEFORE_S, len(of))
+    takes = d[of] * [world.time_factor(key) for key in rng.integers(1 << 62, size=len(of)).tolist()]
+    return sorted(own for own in zip(at.tolist(), takes.tolist(), strict=True) if own[0] >= 0)
 
 
 def _stream(config: WorkloadConfig, name: int) -> Rng:

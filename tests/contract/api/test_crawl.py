@@ -42,6 +42,7 @@ ROLES: dict[str, set[str]] = {
     "listPullRequests": READ,
     "getPullRequestTimeline": READ,
     "explainPullRequest": READ,
+    "getNextStep": READ,
     "previewCancelPullRequest": READ,
     "previewPriority": READ,
     "findQueue": READ,
@@ -59,6 +60,8 @@ ROLES: dict[str, set[str]] = {
     "listMergeQueueTestingResults": READ,
     "getMergeQueueStatistics": READ,
     "getShadowReport": READ,
+    "getTargetHealth": READ,
+    "getConflicts": READ,
     "getMergeQueueMetrics": READ,
     "getProviderLimits": READ,
     "runDoctor": ADMIN,
@@ -78,6 +81,8 @@ ROLES: dict[str, set[str]] = {
     "flaky-tests/get-settings": READ,
     "flaky-tests/update-settings": ADMIN,
     "flaky-tests/upload-test-results": CI,
+    "flaky-tests/report-early-failure": CI,
+    "flaky-tests/list-suspected-tests": CI,
     "flaky-tests/get-upload": CI,
     "flaky-tests/delete-upload": ADMIN,
     "tokens/self": ANY,
@@ -138,6 +143,9 @@ class Scene:
         path = f"/v1/{name}"
         if name in ("tokens/self", "getMergeQueueMetrics"):
             return await self.client.ask("GET", path, token, headers=headers)
+        if name == "flaky-tests/list-suspected-tests":
+            named = urlencode({**body["repo"], "sha": body["sha"]})
+            return await self.client.ask("GET", f"{path}?{named}", token, headers=headers)
         if name == "streamQueueEvents":
             return await self.begun(body, token, headers)
         if path == UPLOAD:
@@ -168,7 +176,8 @@ async def of_queue(client: Client, world: Any, queue: Queue) -> dict[str, dict[s
     record = await queue.record(number)
     hold = await client.done("addQueueHold", queue.named(text="crawled"))
     about = queue.named(pr={"number": number, "sha": record["prSha"]})
-    of_pull = [each for each in ROLES if each.endswith(("PullRequest", "RequestTimeline"))]
+    ends = ("PullRequest", "RequestTimeline", "NextStep")
+    of_pull = [each for each in ROLES if each.endswith(ends)]
     return {
         **dict.fromkeys(ROLES, queue.named()),
         **dict.fromkeys(of_pull, queue.about(number)),
@@ -217,6 +226,8 @@ async def of_tests(client: Client, world: Any) -> dict[str, dict[str, Any]]:
         "get-settings": tests,
         "update-settings": {**tests, "name_masks": []},
         "upload-test-results": {**tests, "sha": SHA, "dry_run": True},
+        "report-early-failure": {**tests, "sha": SHA, "name": "crawled", "final": True},
+        "list-suspected-tests": {**tests, "sha": SHA},
         "get-upload": upload,
         "delete-upload": upload,
     }

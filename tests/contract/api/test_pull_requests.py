@@ -347,9 +347,20 @@ async def test_an_explanation_says_what_is_met_and_what_is_not(client, queue):
     second = await queue.submitted()
     answer = await client.done("explainPullRequest", queue.about(second))
     assert list(answer) == [
-        *("prNumber", "state", "reason", "summary", "conditions", "next", "ahead", "behind"),
+        *(
+            "prNumber",
+            "state",
+            "reason",
+            "summary",
+            "troubles",
+            "conditions",
+            "next",
+            "ahead",
+            "behind",
+        ),
         *("dependsOn", "requiredStatuses", "requiredStatusesSource", "suspicion", "suspects"),
-        *("failures", "requiredChecks", "page", "eta", "etaUnknownReason"),
+        *("failures", "requiredChecks", "conflicts", "nextStep"),
+        *("page", "eta", "etaUnknownReason"),
     ]
     assert (answer["prNumber"], answer["state"]) == (second, "PENDING")
     assert answer["summary"] == "In the queue, 2nd of 2."

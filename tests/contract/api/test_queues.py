@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from service.landed_work import GENERATED
 from tests.contract.api.test_pull_requests import ALONE
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -30,6 +31,7 @@ DEFAULTS: dict[str, object] = {
     "directMergeMode": "OFF",
     "autoRetryLimit": 1,
     "flakyKnowledgeEnabled": True,
+    "earlyFailures": True,
     "maxExcusedFailures": 5,
     "confirmFailures": "ALWAYS",
     "hedging": "OFF",
@@ -87,6 +89,17 @@ DEFAULTS: dict[str, object] = {
         ".sandbox/*",
     ],
     "allowedBotSubmitters": [],
+    "redTarget": "OFF",
+    "redTargetChecks": [],
+    "redTargetRuns": 12,
+    "conflictRadar": "OFF",
+    "conflictRules": [],
+    "undoneWork": "HOLD",
+    "undoneWorkDays": 30,
+    "generatedPaths": list(GENERATED),
+    "fairShares": "SUBMITTERS",
+    "openEntriesPerSubmitter": 0,
+    "ciMinutesPerSubmitter": 0,
     "rules": [],
 }
 SHOWN = [
@@ -121,11 +134,16 @@ CHANGES = {
     "testBranchConstructionMode": "PUSH_NEW_BRANCH_FROM_TEMP",
     "notReadyTimeoutHours": 1.5,
     "allowedBotSubmitters": ["renovate[bot]"],
+    "openEntriesPerSubmitter": 6,
+    "ciMinutesPerSubmitter": 600,
     "skippedStatusesPass": False,
     "optionalStatuses": ["e2e"],
     "checkStartTimeoutMinutes": 30,
     "forkPolicy": "DENY",
     "sensitivePaths": ["deploy/**"],
+    "undoneWork": "WARN",
+    "undoneWorkDays": 90,
+    "generatedPaths": ["*/made/*"],
     "autoRetryLimit": 0,
     "resultReuseEnabled": False,
     "confirmFailures": "BISECTION",
@@ -144,7 +162,14 @@ CHANGES = {
     "headOnlyStatuses": ["pr-title"],
     "statusReporters": ["unit=15368", "scan=@7", "docs=any"],
     "flakyKnowledgeEnabled": False,
+    "earlyFailures": False,
     "maxExcusedFailures": 1,
+    "redTarget": "REVERT",
+    "redTargetChecks": ["nightly"],
+    "redTargetRuns": 20,
+    "conflictRadar": "ON",
+    "conflictRules": [{"paths": ["CHANGELOG.md", "docs/*"], "rule": "CHANGELOG"}],
+    "fairShares": "PEOPLE_AND_AGENTS",
     "rules": [
         {
             "name": "weekend",
@@ -233,7 +258,7 @@ async def test_a_queue_shows_its_settings_and_everything_in_it(queue):
     await queue.client.done("submitPullRequest", queue.about(draft))
     urgent = await queue.submitted(priority=0)
     shown = await queue.get()
-    assert list(shown) == [*CONFIGURATION, "enqueuedPullRequests", "recordVersion"]
+    assert list(shown) == [*CONFIGURATION, "troubles", "enqueuedPullRequests", "recordVersion"]
     assert shown["effectiveRequiredStatuses"] == ["unit", "gate"]
     assert shown["requiredStatusesSource"] == "merge_instance"
     listed = shown["enqueuedPullRequests"]

@@ -26,6 +26,7 @@ READS = [
     "listPullRequests",
     "getPullRequestTimeline",
     "explainPullRequest",
+    "getNextStep",
     "previewCancelPullRequest",
     "getQueue",
     "listQueues",

@@ -113,7 +113,7 @@ async def test_a_token_tells_what_it_is(client, world):
     answer = await client.ask("GET", "/v1/tokens/self", world.narrow_token)
     assert list(answer.json) == [
         *("id", "name", "role", "organization", "repositories", "created_at", "expires_at"),
-        "last_used_at",
+        *("last_used_at", "open_entries", "ci_minutes"),
     ]
     assert (answer.json["name"], answer.json["role"]) == ("admin of octo", "admin")
     assert answer.json["organization"] == {"slug": "octo", "host": world.host}
@@ -126,7 +126,7 @@ async def test_a_token_tells_what_it_is(client, world):
 
 async def test_the_service_says_how_it_is_to_anybody(client):
     answer = await client.ask("GET", "/v1/status", "")
-    assert list(answer.json) == ["overallStatus", "severity", "services", "version"]
+    assert list(answer.json) == ["overallStatus", "severity", "services", "version", "troubles"]
     assert (answer.json["overallStatus"], answer.json["severity"]) == ("up", None)
     services = {each["name"]: each["status"] for each in answer.json["services"]}
     assert services == {"api": "up", "engine": "up", "provider": "up", "webhooks": "up"}

@@ -14,6 +14,8 @@ SELF = [
     "created_at",
     "expires_at",
     "last_used_at",
+    "open_entries",
+    "ci_minutes",
 ]
 NOBODY = "0000000000"
 

@@ -14,6 +14,8 @@ from service.vocabulary import RepoRef, Role
 NAME_LENGTH_MAX = 100
 REPOSITORIES_MAX = 500
 OVERLAP_HOURS_MAX = 24
+OPEN_ENTRIES_MAX = 5000
+CI_MINUTES_MAX = 1_000_000
 
 TokenId = Annotated[str, Field(pattern=common.TOKEN_ID, examples=["7hQ2mX9aLk"])]
 
@@ -35,6 +37,12 @@ class CreateToken(SnakeRequest):
     """Days until it ends; 90 unless sent."""
     never_expires: bool | None = None
     """Whether it has no end."""
+    open_entries: Annotated[Integer, Field(ge=0, le=OPEN_ENTRIES_MAX)] | None = None
+    """Pull requests that it may have in all queues at a time; 0: no limit. For example `6`."""
+    ci_minutes: Annotated[Integer, Field(ge=0, le=CI_MINUTES_MAX)] | None = None
+    """CI minutes a day (UTC) that the test runs of its pull requests may take; 0: no limit. For
+    example `600`.
+    """
 
     def lifetime_days(self) -> int | None:
         """Days to live, None: without end. Raises Invalid(conflicting_fields)."""

@@ -24,6 +24,8 @@ from service.mergequeue.operations.setting_types import Priority
 from service.vocabulary import Sha
 
 TARGET_BYTES_MAX = 4096
+UNDOES_MAX = 20
+Landing = Annotated[str, Field(pattern=common.LANDING)]
 _ALL_WORDS = frozenset({"ALL", "IMPACTS_ALL"})
 
 
@@ -49,6 +51,12 @@ class SubmitPullRequest(Named):
     """
     no_batch: bool | None = None
     """Whether to test it alone."""
+    undoes: Annotated[list[Landing], Field(max_length=UNDOES_MAX)] | None = None
+    """Merged work that it takes back on purpose: `#` and the number of each pull request, or the
+    first 10 characters or more of a commit. Those named before count too. For example `#7`.
+    """
+    again: bool | None = None
+    """Whether to test a head again that has failed before; needs a token of role `admin`."""
 
     def wanted_priority(self) -> int | None:
         """Return the priority to set, None when the field was not sent."""
@@ -99,6 +107,10 @@ class FindQueue(Request):
 
 class ExplainPullRequest(NamedPullRequest):
     """`/explainPullRequest`."""
+
+
+class GetNextStep(NamedPullRequest, common.MayWait):
+    """`/getNextStep`."""
 
 
 class PreviewCancelPullRequest(NamedPullRequest):

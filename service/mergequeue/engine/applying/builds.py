@@ -6,6 +6,7 @@ Each changes only its run and entry; a report about a run that is over changes n
 from datetime import timedelta
 
 from service.errors import InvariantBroken
+from service.mergequeue.engine.config import UndoneWork
 from service.mergequeue.engine.culprits import bisecting
 from service.mergequeue.engine.inputs import (
     BuildRefusal,
@@ -21,7 +22,7 @@ from service.mergequeue.engine.outputs import RunBuilt, Tell
 from service.mergequeue.engine.planning import hedging, reuse, settling, untested
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import holds, leaving
+from service.mergequeue.engine.state import holds, leaving, readiness, undone
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunPhase, RunStatus
 
@@ -53,6 +54,12 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     if [(step.pr, step.head) for step in one.steps] != expected:
         raise InvariantBroken("I5", f"run {run.id} was built of other heads than it was given")
     ready = _with_branch(draft, run, one)
+    if not _keeps_out(draft, ready, one):
+        _begin(draft, ready, one)
+
+
+def _begin(draft: Draft, ready: Run, one: TestBranchBuilt) -> None:
+    """Let the tests start, or take a result that is known."""
     for entry in draft.own(ready):
         # A conflict that was reported while it was built counts no more.
         draft.touched.add(entry.pr)
@@ -60,7 +67,7 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
             draft.put(replace(entry, build_tries=0, build_after=None))
     may_reuse = ready.kind is not RunKind.PROBE or bisecting.skips_known(draft, ready)
     green = reuse.green_of(draft, ready) if may_reuse else None
-    if run.entries and all(step.contained for step in one.steps[len(run.base) :]):
+    if ready.entries and all(step.contained for step in one.steps[len(ready.base) :]):
         settling.passed(draft, replace(ready, contained=True), Reason.RESULT_REUSED)
     elif green is not None:
         settling.passed(draft, replace(ready, reused_from=green.run), Reason.RESULT_REUSED)
@@ -68,11 +75,41 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
         bisecting.red_already(draft, ready, red)
     elif not one.published:
         # The result it relied on may not be used any more, and there is nothing to test.
-        settling.retry_on_new_branch(draft, ready, Detail(run=run.id))
+        settling.retry_on_new_branch(draft, ready, Detail(run=ready.id))
     else:
         # Now the checks can be shown.
         for entry in draft.own(ready):
             draft.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
+
+
+def _keeps_out(draft: Draft, run: Run, one: TestBranchBuilt) -> bool:
+    """Note how the results stand to landed work; take out the first that may not land with it.
+
+    It ends, waits for its author, or waits for those ahead whose work it would take back. The rest
+    of its batch goes on without it (docs/design/undone-work.md 6).
+    """
+    for entry in draft.own(run):
+        work = one.judged.get(entry.pr)
+        if work is not None and work.head == entry.head and entry.work != work:
+            draft.put(replace(entry, work=undone.newer(entry, work)))
+    if not one.judged:
+        return False
+    for entry in draft.own(run):
+        is_current = undone.is_current(draft, entry.head, entry.work)
+        if is_current and undone.is_superseded(draft, entry):
+            undone.supersede(draft, entry)
+            return True
+        ahead = undone.ahead_of(draft, run, entry)
+        if undone.waits(draft, entry):
+            unready = replace(entry, unmet=readiness.unmet_now(draft, entry))
+            detail = undone.detail_of(entry)
+            leaving.set_aside(draft, unready, Reason.UNDOES_LANDED_WORK, detail)
+            return True
+        if ahead and draft.queue.config.undone_work is UndoneWork.HOLD and entry.rank is not None:
+            detail = replace(undone.detail_of(entry), prs=ahead)
+            _hold_out(draft, run, entry, detail, Reason.UNDOES_AHEAD)
+            return True
+    return False
 
 
 def _with_branch(draft: Draft, run: Run, one: TestBranchBuilt) -> Run:
@@ -205,11 +242,13 @@ def _place(run: Run, pr: int) -> int:
     return next(place for place, member in enumerate(run.entries) if member.pr == pr)
 
 
-def _hold_out(draft: Draft, run: Run, entry: Entry, detail: Detail) -> None:
+def _hold_out(
+    draft: Draft, run: Run, entry: Entry, detail: Detail, reason: Reason = Reason.CONFLICT_AHEAD
+) -> None:
     """The entry is out until those it conflicts with are gone; the rest regroups."""
     others = [one for one in draft.own(run) if one.pr != entry.pr]
     back = Detail(run=run.id, prs=(entry.pr,))
-    leaving.hold_out(draft, entry, detail)
+    leaving.hold_out(draft, entry, detail, reason)
     leaving.send_back(
         draft, [leaving.Back(one.pr, Reason.BATCH_MEMBER_LEFT, back) for one in others]
     )

@@ -4,7 +4,7 @@ Each changes only what its command names, or refuses and changes nothing; planni
 """
 
 from service.mergequeue.engine import targets
-from service.mergequeue.engine.applying import priorities
+from service.mergequeue.engine.applying import budgets, priorities
 from service.mergequeue.engine.inputs import (
     Cancel,
     Delete,
@@ -26,7 +26,7 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import CANCELLING, LIFTED_BY_PERSON, Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import holds, leaving, readiness, target
+from service.mergequeue.engine.state import holds, leaving, readiness, target, undone
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, QueueState, RunPhase
 from service.vocabulary import Actor, ActorKind, Channel, PullRequestState
@@ -58,7 +58,11 @@ def submit(draft: Draft, one: Submit) -> Refused | None:
         refusal = _submit(draft, lower)
         if refusal is not None:
             return replace(refusal, prs=(lower.facts.pr,))
-    return _submit(draft, one)
+    refusal = _submit(draft, one)
+    if refusal is None:
+        for each in (*one.below, one):
+            _end_if_landed(draft, each.facts.pr)
+    return refusal
 
 
 def _submit(draft: Draft, one: Submit) -> Refused | None:
@@ -106,6 +110,9 @@ def restart(draft: Draft, one: Restart) -> Refused | None:
     entry = draft.entries.get(one.pr)
     if entry is None:
         return _not_queued(draft, one.pr)
+    refusal = budgets.refusal_of_restart(draft, one, entry)
+    if refusal is not None:
+        return refusal
     by_api = one.actor.channel is Channel.API
     reason = Reason.RESTARTED_BY_API if by_api else Reason.RESTARTED_BY_USER
     run = draft.runs.get(entry.run or "")
@@ -216,7 +223,7 @@ def _refusal(draft: Draft, one: Submit, known: Entry | None) -> Refused | None:
         return Refused(Reason.NO_REQUIRED_STATUSES, text)
     if known is None and len(draft.entries) >= ENTRIES_MAX:
         return Refused(Reason.LIMIT_REACHED, f"{ENTRIES_MAX} pull requests are queued")
-    return None
+    return budgets.refusal_of(draft, one)
 
 
 def _refusal_of_rule(draft: Draft, one: Submit) -> Refused | None:
@@ -228,7 +235,17 @@ def _refusal_of_rule(draft: Draft, one: Submit) -> Refused | None:
     if pr in draft.entries:
         return Refused(Reason.INVALID_VALUE, f"pull request {pr} is in the queue already")
     unmet = readiness.unmet_now(draft, _entry(draft, one))
-    return Refused(unmet[0], f"pull request {pr} is not ready") if unmet else None
+    # One that takes back merged work enters and waits, where its author is told.
+    open_ones = [reason for reason in unmet if reason is not Reason.UNDOES_LANDED_WORK]
+    return Refused(open_ones[0], f"pull request {pr} is not ready") if open_ones else None
+
+
+def _end_if_landed(draft: Draft, pr: int) -> None:
+    """End a submission at once whose work has landed before."""
+    entry = draft.entries[pr]
+    is_current = undone.is_current(draft, entry.head, entry.work)
+    if is_current and undone.is_superseded(draft, entry):
+        undone.supersede(draft, entry)
 
 
 def _enter(draft: Draft, one: Submit) -> None:
@@ -255,6 +272,8 @@ def _entry(draft: Draft, one: Submit) -> Entry:
         reason=_submitted_by(one.actor),
         p_fail=one.p_fail or 0.0,
         targets=one.targets,
+        work=one.work if undone.is_current(draft, facts.head, one.work) else None,
+        undoes=one.undoes,
     )
 
 
@@ -269,11 +288,16 @@ def _update(draft: Draft, entry: Entry, one: Submit) -> None:
         updated = replace(updated, priority=priorities.by_rules(one.facts))
     if one.targets is not None and entry.targets is None:
         updated = replace(updated, targets=one.targets)
+    # One that those ahead keep out was judged on top of them.
+    if not entry.held_by and one.work and undone.is_current(draft, entry.head, one.work):
+        updated = replace(updated, work=undone.newer(entry, one.work))
+    updated = replace(updated, undoes=tuple(dict.fromkeys((*entry.undoes, *one.undoes))))
     if entry.cancel in CANCELLING and entry.canceller is not None:
         updated = replace(updated, cancel=None, canceller=None)
     if updated == entry:
         return
     draft.put(updated)
+    undone.tell_if_changed(draft, entry)
     priorities.note(draft, entry)
 
 

@@ -8,7 +8,7 @@ from service.mergequeue.engine.outputs import EntryUpdated
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.reported import Facts
-from service.mergequeue.engine.state import leaving, line
+from service.mergequeue.engine.state import leaving, line, shares
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState
 
@@ -32,11 +32,21 @@ def note(draft: Draft, before: Entry) -> None:
     if (entry.priority, entry.no_batch) == (before.priority, before.no_batch):
         return
     draft.record(EntryUpdated(entry.pr, entry.id, entry.priority, entry.no_batch))
+    if entry.priority != before.priority:
+        _give_turn(draft, entry)
+        entry = draft.entries[entry.pr]
     raised = entry.priority == line.URGENT and before.priority != line.URGENT
     placed = entry.rank is not None and not entry.held_by
     if raised and placed and entry.state in (EntryState.PENDING, EntryState.TESTING):
         _leave_batch(draft, entry)
         line.interrupt(draft, draft.entries[entry.pr])
+
+
+def _give_turn(draft: Draft, entry: Entry) -> None:
+    """Give an entry that waits its turn among those of its new priority."""
+    draft.put(replace(entry, turn=0))
+    if entry.rank is None and entry.state is EntryState.PENDING:
+        shares.give_turn(draft, draft.entries[entry.pr])
 
 
 def _leave_batch(draft: Draft, entry: Entry) -> None:

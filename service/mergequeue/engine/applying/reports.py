@@ -12,6 +12,8 @@ from service.mergequeue.engine.inputs import (
     EstimateChanged,
     EvidenceReported,
     FactsChanged,
+    FailureForeseen,
+    LandedWorkJudged,
     PassRevoked,
     PullRequestGone,
     RatesMeasured,
@@ -23,14 +25,17 @@ from service.mergequeue.engine.inputs import (
 )
 from service.mergequeue.engine.model import Detail, Entry, Named, RequiredSet, Run
 from service.mergequeue.engine.outputs import RequiredStatusesChanged
-from service.mergequeue.engine.planning import reuse, settling
+from service.mergequeue.engine.planning import repeating, reuse, settling
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.reported import Rates
-from service.mergequeue.engine.state import holds, leaving, readiness
+from service.mergequeue.engine.state import bases, holds, leaving, readiness, undone
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
 from service.vocabulary import BY_SETTING, Check, CheckOutcome, RequiredName
+
+_WHOLE = frozenset({RunKind.DIRECT, RunKind.TIP})
+"""Kinds of runs whose required checks are awaited to their end."""
 
 
 def facts_changed(draft: Draft, one: FactsChanged) -> None:
@@ -48,9 +53,10 @@ def facts_changed(draft: Draft, one: FactsChanged) -> None:
     skips_differ = entry.facts.own_skipped != facts.own_skipped
     if facts.base == draft.queue.branch != entry.facts.base:
         entry = replace(entry, rested_on=entry.facts.base)
-    entry = replace(entry, facts=facts)
+    before, entry = entry, replace(entry, facts=facts)
     if reason is None:
         draft.put(entry)
+        undone.tell_if_changed(draft, before)
         if skips_differ:
             # What may be skipped on its test branch is another thing now.
             draft.judging |= draft.runs.keys() & {entry.run}
@@ -59,7 +65,7 @@ def facts_changed(draft: Draft, one: FactsChanged) -> None:
         priorities.follow_rules(draft, draft.entries[entry.pr])
         return
     detail = readiness.evidence_of_leaving(reason, facts)
-    if reason is Reason.MERGED_BY_HAND and entry.cancel is None:
+    if reason in bases.SEEN_MERGED and entry.cancel is None:
         # The target's move comes as a report of its own: with it, predicted trees can be kept.
         by = draft.now + readiness.MERGE_SEEN
         entry = replace(
@@ -85,6 +91,18 @@ def _take_own_checks(draft: Draft, entry: Entry) -> None:
         draft.judging.add(run.id)
 
 
+def landed_work_judged(draft: Draft, one: LandedWorkJudged) -> None:
+    """Take what a queued head would undo on the present tip; a judgement of another is ignored."""
+    entry = draft.entries.get(one.pr)
+    if entry is None or not undone.is_current(draft, entry.head, one.work):
+        return
+    if entry.work != one.work:
+        draft.put(replace(entry, work=undone.newer(entry, one.work)))
+        undone.tell_if_changed(draft, entry)
+    if undone.is_superseded(draft, draft.entries[one.pr]):
+        undone.supersede(draft, draft.entries[one.pr])
+
+
 def pull_request_gone(draft: Draft, one: PullRequestGone) -> None:
     """The pull request does not exist any more."""
     entry = draft.entries.get(one.pr)
@@ -102,7 +120,7 @@ def estimate_changed(draft: Draft, one: EstimateChanged) -> None:
 
 def rates_measured(draft: Draft, one: RatesMeasured) -> None:
     """The queue's rates as its history shows them now."""
-    rates = Rates(one.flake, one.conflict, one.minutes)
+    rates = Rates(one.flake, one.conflict, one.minutes, one.foreseen)
     if draft.queue.rates != rates:
         draft.put_queue(replace(draft.queue, rates=rates))
 
@@ -110,7 +128,7 @@ def rates_measured(draft: Draft, one: RatesMeasured) -> None:
 def checks_reported(draft: Draft, one: ChecksReported) -> None:
     """The whole present set of reports on a run's commit; only on exactly that commit."""
     run = _tested(draft, one.run)
-    if run is None or one.sha != run.sha:
+    if run is None or one.sha != run.sha or repeating.is_under_way(draft, run):
         return
     if one.checks == run.checks and one.complete == run.checks_complete:
         return
@@ -129,7 +147,10 @@ def rerun_refused(draft: Draft, one: RerunRefused) -> None:
     run = _tested(draft, one.run)
     if run is None or run.status is not RunStatus.IN_PROGRESS or run.rerun_at is None:
         return
-    detail = Detail(text="the provider could not run its checks again", run=run.id)
+    if run.repeats is not None:
+        repeating.refused(draft)
+    text = "the provider could not run its checks again"
+    detail = Detail(text=f"{text}: {one.why}" if one.why else text, run=run.id)
     settling.retry_on_new_branch(draft, run, detail)
 
 
@@ -149,6 +170,18 @@ def pass_revoked(draft: Draft, one: PassRevoked) -> None:
     after = replace(run, revoked=tuple(sorted({*run.revoked, *one.checks})))
     draft.put_run(verdict.with_clocks(run, after, draft.now))
     reuse.forget(draft, run)
+
+
+def failure_foreseen(draft: Draft, one: FailureForeseen) -> None:
+    """Store which required checks of the present attempt cannot pass any more.
+
+    Only tests of entries on a test branch may fail early: a direct merge is judged by the reports
+    on its head, and a tip by the whole of its tests.
+    """
+    run = _tested(draft, one.run)
+    if run is None or run.kind in _WHOLE or one.attempt != run.attempt or one.doomed == run.doomed:
+        return
+    draft.put_run(verdict.with_clocks(run, replace(run, doomed=one.doomed), draft.now))
 
 
 def _tested(draft: Draft, run_id: str) -> Run | None:
@@ -270,6 +303,8 @@ def repository_changed(draft: Draft, one: RepositoryChanged) -> None:
     sends = one.sends_results
     if sends is not None and sends != draft.queue.sends_results:
         draft.put_queue(replace(draft.queue, sends_results=sends))
+    if one.reruns is not None and one.reruns != (draft.queue.reruns_from is not None):
+        draft.put_queue(replace(draft.queue, reruns_from=draft.now if one.reruns else None))
     if one.available:
         holds.release_all(draft, _REPOSITORY, "the repository is available")
     if one.hold is not None or one.available is False:

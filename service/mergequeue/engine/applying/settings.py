@@ -11,7 +11,7 @@ from service.mergequeue.engine.outputs import QueueConfigured, Refused, Tell
 from service.mergequeue.engine.planning import modes
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import holds, leaving, readiness
+from service.mergequeue.engine.state import holds, leaving, readiness, shares
 from service.mergequeue.engine.state.draft import Draft
 from service.vocabulary import ActorKind
 
@@ -95,11 +95,15 @@ def _adopt(draft: Draft, wanted: QueueConfig, test_branch_reason: str | None) ->
         draft.put_queue(replace(queue, config=new, test_branch_reason=test_branch_reason))
         draft.record(QueueConfigured(changed))
         leaving.try_again(draft, draft.entries.values())
+    if "fair_shares" in changed:
+        shares.deal_anew(draft)
     if "shadow" in changed:
         _change_shadow(draft)
     if "merge_method" in changed or "land_tested_commits" in changed:
         draft.touched.update(draft.entries)
         _set_aside_unchecked(draft)
+    if "undone_work" in changed:
+        draft.touched.update(draft.entries)
     modes.ask(draft, Mode(wanted.mode))
 
 

@@ -103,6 +103,25 @@ def red_already(draft: Draft, run: Run, red: Run) -> None:
     _fails_by(draft, _of(draft, run), run, red)
 
 
+def reopen(draft: Draft, run: Run) -> None:
+    """A failed run that may still pass goes on: what it showed of its search is open again."""
+    searched = draft.queue.bisections.get(run.bisection or "")
+    if searched is None:
+        return
+    cut = len(run.entries)
+    left = {
+        at: kept
+        for at, runs in searched.reds.items()
+        if (kept := tuple(each for each in runs if each != run.id))
+    }
+    if cut <= searched.lo:
+        draft.put_bisection(replace(searched, reds=left))
+        draft.retire(run, Reason.FAILURE_TAKEN_BACK)
+        return
+    probes = {cut: run.id, **searched.probes}
+    _narrow(draft, searched, replace(searched, hi=min(left), reds=left, probes=probes))
+
+
 def lost(draft: Draft, run: Run, reason: Reason) -> None:
     """A probe ended without saying anything: another one is wanted."""
     bisection = _of(draft, run)
@@ -236,13 +255,19 @@ def _is_proven(draft: Draft, bisection: Bisection) -> bool:
     if not any(_cut(bisection, run) == bisection.hi for run in runs):
         return False
     confirm = draft.runs[bisection.run].config.confirm_failures
+    is_single = len(bisection.entries) == 1 and confirm != ConfirmFailures.ALWAYS
+    if (confirm == ConfirmFailures.OFF or is_single) and any(map(verdict.shows_failure, runs)):
+        return True
+    return _is_confirmed(draft, bisection) or len(runs) >= RUNS_MAX
+
+
+def _is_confirmed(draft: Draft, bisection: Bisection) -> bool:
+    """Return whether two failed runs of this tree agree, or one and the suspect's own head."""
+    runs = [draft.runs[run_id] for run_id in bisection.reds.get(bisection.hi, ())]
     suspect = bisection.entries[bisection.hi - 1]
-    if confirm == ConfirmFailures.OFF or any(_fails_alone(draft, suspect, run) for run in runs):
+    if any(_fails_alone(draft, suspect, run) for run in filter(verdict.shows_failure, runs)):
         return True
-    if len(bisection.entries) == 1 and confirm != ConfirmFailures.ALWAYS:
-        return True
-    shared = any(_marks(one) & _marks(other) for one, other in combinations(runs, 2))
-    return shared or len(runs) >= RUNS_MAX
+    return any(_marks(one) & _marks(other) for one, other in combinations(runs, 2))
 
 
 def _fails_alone(draft: Draft, suspect: Member, run: Run) -> bool:
@@ -267,6 +292,7 @@ def _convict(draft: Draft, bisection: Bisection) -> None:
         if run.cause is None:
             draft.put_run(replace(run, cause=cause))
     reason, evidence = _blame(bisection, runs, together=together)
+    evidence = replace(evidence, is_confirmed=_is_confirmed(draft, bisection))
     undecided = leaving.close(draft, bisection, suspect.pr, reason)
     behind = [entry for entry in undecided if entry.pr != suspect.pr]
     suspect = draft.entries[suspect.pr]
@@ -278,7 +304,8 @@ def _convict(draft: Draft, bisection: Bisection) -> None:
 
 
 def _blame(bisection: Bisection, runs: Sequence[Run], *, together: bool) -> tuple[Reason, Detail]:
-    last = runs[-1]
+    # A run whose failed check runs again shows nothing now; another one is the evidence then.
+    last = next((run for run in reversed(runs) if _marks(run)), runs[-1])
     checks = verdict.failed_of(last)
     proven = tuple(member.pr for member in bisection.entries[: bisection.lo])
     if together:
@@ -379,14 +406,19 @@ def prove(
     """Proven entries land as they are, unless that would disturb others.
 
     With `is_sure` whatever is beneath them must have passed or landed; a run that is not
-    judged yet is built on what is expected ahead of it.
+    judged yet is built on what is expected ahead of it. Entries whose failure was only foreseen
+    keep their places all the same.
 
-    See docs/design/testing.md 8.3.
+    See docs/design/testing.md 8.3; docs/design/early-failures.md 3.
     """
     entries = [draft.entries[member.pr] for member in proven]
-    disturbed = _disturbed(draft, run, entries, is_sure=is_sure)
-    if disturbed is not None:
-        _prove_behind(draft, run, entries, disturbed, late=reason is Reason.LATE_SUCCESS)
+    failed = draft.runs.get(entries[0].run or "")
+    is_foreseen = failed is not None and failed.is_foreseen
+    behind = () if is_foreseen else _behind(draft, run, entries)
+    if is_foreseen:
+        draft.taken_back.update(entry.pr for entry in entries)
+    if behind or not _stands(draft, run, entries, is_sure=is_sure):
+        _test_again(draft, run, entries, behind, reason)
         return
     _go_first(draft, entries)
     owners = [draft.entries[entry.pr] for entry in entries]
@@ -402,28 +434,27 @@ def prove(
         draft.move(mine, EntryState.TESTS_PASSED, reason, Detail(run=run.id))
 
 
-def _prove_behind(
-    draft: Draft, run: Run, entries: Sequence[Entry], others: tuple[int, ...], *, late: bool
+def _test_again(
+    draft: Draft, run: Run, entries: Sequence[Entry], others: tuple[int, ...], reason: Reason
 ) -> None:
-    """Retest proven entries if that disturbs no other entry."""
-    word = Reason.AHEAD_CHANGED if late else Reason.BISECTION_PASSED
+    """Retest proven entries, behind what went ahead of them unless their failure was foreseen."""
+    word = Reason.AHEAD_CHANGED if reason is Reason.LATE_SUCCESS else Reason.BISECTION_PASSED
     text = "its checks passed; others went ahead meanwhile, so it is tested behind them"
     detail = Detail(text=text, run=run.id, prs=others)
+    come_back = leaving.come_back
+    if draft.taken_back.issuperset(entry.pr for entry in entries):
+        word, detail = Reason.FAILURE_TAKEN_BACK, Detail(run=run.id)
+        come_back = leaving.keep_places
     for entry in entries:
         draft.put(replace(entry, bisection=None))
-    leaving.come_back(draft, [leaving.Back(entry.pr, word, detail) for entry in entries])
+    come_back(draft, [leaving.Back(entry.pr, word, detail) for entry in entries])
     if run.id in draft.runs and not draft.own(run):
         draft.retire(run, word)
 
 
-def _disturbed(
-    draft: Draft, run: Run, entries: Sequence[Entry], *, is_sure: bool
-) -> tuple[int, ...] | None:
-    """Return what runs or has passed without these entries; None if they may land as they are."""
-    made = bases.progress(draft, run)
-    proven = {entry.pr for entry in entries}
-    beneath = [member for member in run.members if member.pr not in proven]
-    numbers = {member.pr for member in beneath}
+def _behind(draft: Draft, run: Run, entries: Sequence[Entry]) -> tuple[int, ...]:
+    """Return what meets these entries, and runs or has passed without them."""
+    numbers = {member.pr for member in run.members} - {entry.pr for entry in entries}
     behind = []
     for node in bases.graph(draft).nodes:
         first = draft.entries[node.members[0].pr]
@@ -432,17 +463,25 @@ def _disturbed(
         members = [draft.entries[member.pr] for member in node.members]
         if any(bases.meets(draft, one, entry) for one in members for entry in entries):
             behind += [one.pr for one in members]
-    if behind or made is None or not bases.is_predicted(draft, run, made):
-        return tuple(behind)
+    return tuple(behind)
+
+
+def _stands(draft: Draft, run: Run, entries: Sequence[Entry], *, is_sure: bool) -> bool:
+    """Return whether what the run is built on is what is ahead of these entries now."""
+    made = bases.progress(draft, run)
+    if made is None or not bases.is_predicted(draft, run, made):
+        return False
+    proven = {entry.pr for entry in entries}
+    beneath = [member for member in run.members if member.pr not in proven]
     left = tuple(one for one in beneath if one.pr not in made.landed)
     if is_sure and not all(bases.has_passed(draft, one) for one in left):
-        return ()
+        return False
     counted_on = tuple(
         one
         for one in bases.ahead(draft, entries)
         if draft.entries[one.pr].state is not EntryState.PENDING
     )
-    return None if left == counted_on else ()
+    return left == counted_on
 
 
 def _go_first(draft: Draft, entries: Sequence[Entry]) -> None:

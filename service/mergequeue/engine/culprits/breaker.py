@@ -4,6 +4,7 @@ docs/design/testing.md 6. Under a breaker hold single entries are tried (plannin
 lifts the hold.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from service.mergequeue.engine.model import Breaker, Detail, Failure, MergeQueue, Run
@@ -37,11 +38,14 @@ TRIES_MAX = 3
 
 FAILURES_KEPT = 100
 
+NAMED_MAX = 10
+"""Pull requests that the text of a hold names."""
+
 CI_TROUBLE = frozenset({Cause.INFRA, Cause.INTERRUPTED, Cause.NEVER_STARTED})
 
 _RETURN_REASONS = {
     HoldReason.BASE_RED: Reason.BASE_RED,
-    HoldReason.REPEATED_FAILURE: Reason.BASE_RED,
+    HoldReason.REPEATED_FAILURE: Reason.REPEATED_FAILURE,
     HoldReason.CI_UNHEALTHY: Reason.RETRY_ON_NEW_BRANCH,
 }
 
@@ -49,6 +53,11 @@ _RETURN_REASONS = {
 def is_open(queue: MergeQueue) -> bool:
     """Return whether a breaker hold is in force."""
     return any(hold.reason in BREAKER_HOLDS for hold in queue.holds)
+
+
+def return_reason(queue: MergeQueue) -> Reason:
+    """Return why entries go back to PENDING under the breaker hold in force."""
+    return _RETURN_REASONS[_held(queue)[0]]
 
 
 def note_pass(draft: Draft, run: Run) -> None:
@@ -91,6 +100,14 @@ def takes(draft: Draft, run: Run, finding: Finding) -> bool:
     return True
 
 
+def forget(draft: Draft, run: Run) -> None:
+    """Forget the failure of a run that goes on."""
+    memory = draft.queue.breaker
+    kept = tuple(one for one in memory.failures if one.run != run.id)
+    if kept != memory.failures:
+        _put(draft, replace(memory, failures=kept))
+
+
 def _cause_of(hold: holds.HoldRequest, finding: Finding) -> Cause | None:
     is_repeated = hold.reason is HoldReason.REPEATED_FAILURE
     return Cause.REPEATED_FAILURE if is_repeated else finding.cause
@@ -124,7 +141,7 @@ def try_failed(draft: Draft, run: Run, finding: Finding) -> None:
 def end_try(draft: Draft, run: Run) -> None:
     """Count a try that did not lift the hold; after `TRIES_MAX` its entry waits for longer."""
     held = _held(draft.queue)
-    why = _RETURN_REASONS[held[0]]
+    why = return_reason(draft.queue)
     draft.retire(draft.runs[run.id], why)
     (entry,) = draft.tested(run)
     memory = draft.queue.breaker
@@ -233,8 +250,12 @@ def _hold_for(draft: Draft, run: Run, finding: Finding) -> holds.HoldRequest | N
     if cause in NO_BLAME:
         return None
     for print_ in _fingerprints(draft, run, finding):
-        if _repeats(draft, run, print_):
-            text = f"unrelated pull requests fail in the same way: {names}"
+        alike = _repeats(draft, run, print_)
+        if alike is not None:
+            failed = sorted({pr for one in alike for pr in one.entries})
+            listed = ", ".join(f"#{pr}" for pr in failed[:NAMED_MAX])
+            more = f" and {len(failed) - NAMED_MAX} more" if len(failed) > NAMED_MAX else ""
+            text = f"unrelated pull requests fail in the same way: {names} ({listed}{more})"
             return holds.HoldRequest(HoldReason.REPEATED_FAILURE, text, evidence=print_)
     return None
 
@@ -263,15 +284,15 @@ def _forget_streak(draft: Draft) -> None:
         _put(draft, replace(memory, troubled=()))
 
 
-def _repeats(draft: Draft, run: Run, fingerprint: str) -> bool:
-    """Remember a failure; whether independent runs fail in this way, or a hold says so.
+def _repeats(draft: Draft, run: Run, fingerprint: str) -> Sequence[Failure] | None:
+    """Remember a failure; return those alike if independent runs fail so, or a hold says so.
 
-    Three are enough if test results say so. If only the check is known, the joint chance of the
-    failures decides.
+    Three are enough if test results say so. If only the check is known, their joint chance must be
+    small as well. None: it is a failure like others.
     """
     for hold in draft.queue.holds:
         if hold.reason is HoldReason.REPEATED_FAILURE and hold.evidence == fingerprint:
-            return True
+            return ()
     memory: Breaker = draft.queue.breaker
     suspects = policies.policy_of(draft.queue.config).suspects(draft)
     chance = suspects.chance_of_failure(run)
@@ -288,12 +309,14 @@ def _repeats(draft: Draft, run: Run, fingerprint: str) -> bool:
     alike = [old for old in others if old.fingerprint in like and _is_young(draft, old)]
     rivals = [old for old in alike if ledger.are_independent(draft, old, newest)]
     if fingerprint.startswith(CHECK):
-        return suspects.are_improbable(newest, rivals)
-    return any(
-        ledger.are_independent(draft, first, second)
-        for index, first in enumerate(rivals)
-        for second in rivals[index + 1 :]
-    )
+        trips = suspects.are_improbable(newest, rivals)
+    else:
+        trips = any(
+            ledger.are_independent(draft, first, second)
+            for index, first in enumerate(rivals)
+            for second in rivals[index + 1 :]
+        )
+    return (*rivals, newest) if trips else None
 
 
 def _is_young(draft: Draft, failure: Failure) -> bool:

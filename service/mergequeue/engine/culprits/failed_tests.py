@@ -40,7 +40,8 @@ def note_failure(draft: Draft, run: Run, checks: Sequence[Named]) -> None:
         checks=names,
         tests=tests,
         unexplained=tuple(unexplained),
-        is_whole=draft.queue.config.full_suite,
+        # Of a check that has not ended nobody knows which other tests pass.
+        is_whole=draft.queue.config.full_suite and not any(check.doom for check in checks),
     )
     ledger.note_failure(draft, record)
 

@@ -9,6 +9,7 @@ from service import check_reports
 from service.mergequeue.engine.model import Entry, Member, Named, Run
 from service.mergequeue.engine.reasons import Cause
 from service.mergequeue.engine.replacing import replace
+from service.mergequeue.engine.reported import Doomed
 from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
 from service.vocabulary import Check, CheckKind, CheckOutcome, Explanation, Foreign, RequiredName
 
@@ -42,6 +43,7 @@ _WORST_FIRST: tuple[CheckOutcome | None, ...] = (
 )
 _WAITING = frozenset({CheckOutcome.RUNNING, CheckOutcome.UNKNOWN, CheckOutcome.BLOCKED})
 _DONE = frozenset({CheckOutcome.PASSED, CheckOutcome.SKIPPED})
+_ENDED = _DONE | {CheckOutcome.FAILED}
 _NOT_RUN = frozenset({"skipped", "neutral"})
 """Words of the provider for a check that has another outcome by its suite or by a setting."""
 
@@ -71,7 +73,8 @@ class Standing:
 
     `is_revoked`: a report passed and counts as failed (`Run.revoked`). `cause`: the job of the same
     suite that has this outcome, and for which CI skipped the check. `foreign`: the newest report of
-    the name that does not count, while there is none that does.
+    the name that does not count, while there is none that does. `doom`: it has not ended, and
+    cannot pass any more (docs/design/early-failures.md 2).
     """
 
     required: RequiredName
@@ -80,10 +83,13 @@ class Standing:
     is_revoked: bool = False
     cause: Check | None = None
     foreign: Check | None = None
+    doom: Doomed | None = None
 
     @property
     def named(self) -> Named:
         """The status with its page, as evidence."""
+        if self.doom is not None:
+            return Named(self.required.name, self.doom.url, doom=self.doom)
         if self.check is None:
             other = self.foreign
             if other is None:
@@ -135,9 +141,12 @@ def verdict_of(
     if not failing:
         return _without_failure(run, standings, now, _Skips(skippable))
     settled = (run.failed_at or now) + SETTLE
+    is_judged = all(one.doom is not None and one.doom.test for one in failing)
     if now < settled:
-        return Verdict(Word.WAITING, until=settled)
-    if sends_results and not _is_explained(run, failing):
+        # A reported test counts only if no evidence excuses it: the answer is not awaited again.
+        is_asked = is_judged and sends_results and run.asked_evidence is None
+        return Verdict(Word.WAITING, until=settled, ask=_names(failing) if is_asked else ())
+    if sends_results and not is_judged and not _is_explained(run, failing):
         if run.asked_evidence is None:
             return Verdict(Word.WAITING, ask=_names(failing), until=now + EVIDENCE_WAIT)
         if now < run.asked_evidence + EVIDENCE_WAIT:
@@ -212,14 +221,81 @@ def standings_of(run: Run) -> tuple[Standing, ...]:
     """Every required status of the run with the worst report that counts.
 
     A report of an earlier attempt counts as missing until its own suite reports anew: dropped,
-    it would leave the word to another suite's report of that name.
+    it would leave the word to another suite's report of that name. One that has not ended counts
+    as failed if it cannot pass any more.
 
-    See docs/design/provider.md 8.2.
+    See docs/design/provider.md 8.2; docs/design/early-failures.md 2.
     """
     counting = check_reports.counting(run.checks)
     old = frozenset(run.rerun_ids)
     revoked = frozenset(run.revoked) - old
-    return tuple(standing(required, counting, old, revoked) for required in run.required)
+    found = tuple(standing(required, counting, old, revoked) for required in run.required)
+    dooms = {one.required: one for one in reversed(_dooms_of(run, counting))}
+    if not dooms:
+        return found
+    return tuple(_foreseen(run, one, dooms.get(one.required.name)) for one in found)
+
+
+def _dooms_of(run: Run, counting: tuple[Check, ...]) -> tuple[Doomed, ...]:
+    """Return the dooms that hold: whose part does not run again and did not pass after all.
+
+    One whose failure the test results explain says nothing about the end of the check.
+    """
+    if not run.doomed:
+        return ()
+    known = {} if run.evidence is None else run.evidence.explanations
+    return tuple(
+        one
+        for one in run.doomed
+        if one.check not in run.rerun_ids
+        and _is_newest(one, counting)
+        and known.get(one.required, Explanation.UNEXPLAINED) is Explanation.UNEXPLAINED
+    )
+
+
+def _is_newest(doom: Doomed, counting: tuple[Check, ...]) -> bool:
+    """Return whether no report replaces the one of the failed part, which may not have come yet."""
+    own = next((check for check in counting if check.id == doom.check), None)
+    if own is not None:
+        return own.outcome not in _DONE
+    number = (len(doom.check), doom.check)
+    jobs = (one for one in counting if (one.name, one.group) == (doom.job, doom.group))
+    return all(check_reports.order(job) < number for job in jobs)
+
+
+def _foreseen(run: Run, one: Standing, doom: Doomed | None) -> Standing:
+    """Return the standing as the doom has it, unless the check has ended.
+
+    What stops a failed run also interrupts its checks, which does not clear it.
+    """
+    is_over = run.status is not RunStatus.FAILED and one.outcome is CheckOutcome.INTERRUPTED
+    if doom is None or is_over or one.outcome in _ENDED:
+        return one
+    return replace(one, outcome=CheckOutcome.FAILED, cause=None, foreign=None, doom=doom)
+
+
+def fails(run: Run) -> bool:
+    """Return whether a required check counts as failed."""
+    return any(one.outcome is CheckOutcome.FAILED for one in standings_of(run))
+
+
+def is_foreseen(run: Run) -> bool:
+    """Return whether it fails by required checks alone that have not ended."""
+    if run.cause is Cause.TIMEOUT:
+        return False
+    failed = [one for one in standings_of(run) if one.outcome is CheckOutcome.FAILED]
+    return bool(failed) and all(one.doom is not None for one in failed)
+
+
+def shows_failure(run: Run) -> bool:
+    """Return whether a required check reports a failure now, or the run took too long.
+
+    Not if it was only foreseen, or if the failed check runs again (docs/design/testing.md 8.2).
+    """
+    if run.is_foreseen or run.cause is Cause.TIMEOUT:
+        return not run.is_foreseen
+    failed = (one for one in standings_of(run) if one.outcome is CheckOutcome.FAILED)
+    return any(one.doom is None for one in failed)
 
 
 def standing(
@@ -282,26 +358,35 @@ def revoked_of(run: Run) -> tuple[str, ...]:
 def with_clocks(before: Run, after: Run, now: datetime) -> Run:
     """The run after its reports or required names changed, with the failure clock set.
 
-    The clock runs on while a report that failed before fails still; a failure that is new asks
-    for new evidence.
+    The clock runs on while a report that failed before fails still, and when a check reports the
+    failure that was foreseen; a failure that is new asks for new evidence.
     """
-    old, new = _failing_ids(before), _failing_ids(after)
+    old, new = _failures(before), _failures(after)
     if not new:
         return replace(after, failed_at=None, asked_evidence=None, evidence=None)
-    since = after.failed_at if after.failed_at is not None and old & new else now
-    if new <= old:
+    foreseen = {one.required.name for one in old.values() if one.doom is not None}
+    goes_on = old.keys() & new.keys() or foreseen & {one.required.name for one in new.values()}
+    since = after.failed_at if after.failed_at is not None and goes_on else now
+    if new.keys() <= old.keys():
         return replace(after, failed_at=since)
     return replace(after, failed_at=since, asked_evidence=None, evidence=None)
 
 
-def _failing_ids(run: Run) -> set[str]:
-    if not run.checks:
-        return set()
-    return {
-        one.check.id
-        for one in standings_of(run)
-        if one.outcome is CheckOutcome.FAILED and one.check is not None
-    }
+def _failures(run: Run) -> dict[str, Standing]:
+    """Return the failed standings by what shows each: a report, or the part that dooms it.
+
+    Also dooms that evidence has voided: it is kept while they are given, so that the question is
+    not asked again.
+    """
+    if not run.checks and not run.doomed:
+        return {}
+    failures: dict[str, Standing] = {}
+    for one in standings_of(replace(run, evidence=None) if run.doomed else run):
+        if one.outcome is CheckOutcome.FAILED and one.doom is not None:
+            failures[f"{one.required.name} by {one.doom.check}"] = one
+        elif one.outcome is CheckOutcome.FAILED and one.check is not None:
+            failures[one.check.id] = one
+    return failures
 
 
 def _names(standings: Iterable[Standing]) -> tuple[str, ...]:
@@ -382,6 +467,8 @@ def _complete(run: Run, rest: list[Standing], now: datetime, skips: _Skips) -> V
     waits_until = _suites_until(run)
     if waits_until is not None and now < waits_until:
         return Verdict(Word.WAITING, until=waits_until)
+    if _may_report_anew(run, rest) and now < _time_limit(run):
+        return Verdict(Word.WAITING, until=_time_limit(run))
     skipped = [one for one in rest if one.outcome is CheckOutcome.SKIPPED]
     has_run = bool(skips.excused) or len(skipped) < len(rest)
     unproved = [one for one in skipped if one.required.name not in skips.skippable]
@@ -392,6 +479,20 @@ def _complete(run: Run, rest: list[Standing], now: datetime, skips: _Skips) -> V
         failed = tuple(one.named for one in unproved or skipped)
         return Verdict(Word.NO_EVIDENCE, cause=Cause.NO_EVIDENCE, failed=failed)
     return Verdict(Word.EXCUSED if skips.excused else Word.PASSED, excused=skips.excused)
+
+
+def _may_report_anew(run: Run, rest: list[Standing]) -> bool:
+    """Return whether passed checks may run again with those that a run repeats, as they need them.
+
+    Until their suites have ended (docs/design/second-looks.md).
+    """
+    if run.repeats is None:
+        return False
+    suites = {(one.check.source_id, one.check.group) for one in rest if one.check is not None}
+    return any(
+        check.kind is CheckKind.SUITE and (check.source_id, check.group) in suites
+        for check in run.checks
+    )
 
 
 def _suites_until(run: Run) -> datetime | None:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.config import Mode, UndoneWork
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue, Run
 from service.mergequeue.engine.reasons import ASIDE, BREAKER_HOLDS, NEEDS, Reason
-from service.mergequeue.engine.state import holds, leaving, readiness, waiting
+from service.mergequeue.engine.reported import Doomed
+from service.mergequeue.engine.state import holds, leaving, readiness, undone, waiting
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import QueueState, RunKind
 from service.mergequeue.reasons.record import Listed, WhoMustAct
@@ -29,8 +30,10 @@ class ConditionCode(StrEnum):
     NO_HOLD = "no_hold"
     NO_CONFLICT_AHEAD = "no_conflict_ahead"
     ITS_TURN = "its_turn"
+    FAIR_SHARE = "fair_share"
     FEW_RUNS = "few_runs"
     FEW_ON_ALL = "few_on_all"
+    LINE_PASSES = "line_passes"
     BATCH_COMPLETE = "batch_complete"
     BASE_STARTABLE = "base_startable"
     FREE_SLOT = "free_slot"
@@ -64,8 +67,11 @@ class Condition:
     the queue. Of a rule `name` is its name and `word` what it waits for. Of a bisection `prs`
     are all that it searches, the first `count` proven, the first `total` known to fail, and
     `runs` of its test runs are under way. Of a risk `count` is the chance of failing in
-    percent, `total` the limit, and `word` the reason (`risks.Why`).
-    `foreign`: another reporter's report of the check, which does not count.
+    percent, `total` the limit, and `word` the reason (`risks.Why`). Of the line `count` is its
+    chance to pass in percent, `total` the least. Of a share `word` is in how many minutes the
+    submitter's next entry starts.
+    `foreign`: another reporter's report of the check, which does not count. `doom`: the check has
+    not ended, and cannot pass any more.
     """
 
     code: ConditionCode | Reason
@@ -81,6 +87,7 @@ class Condition:
     runs: int | None = None
     at: datetime | None = None
     foreign: Foreign | None = None
+    doom: Doomed | None = None
 
 
 class Next(StrEnum):
@@ -122,6 +129,9 @@ MISSING = "missing"
 OWN = "own"
 """The word for a landing of the very entry that is explained."""
 
+REPEATED = "repeated"
+"""The word for a confirmation by the failed checks alone; `count` is its percentage of a test."""
+
 UNANSWERED = "unanswered"
 """The word for a landing whose instance stopped answering; others take over at `at`."""
 
@@ -134,8 +144,10 @@ _NEXT: Mapping[ConditionCode | Reason, Next] = {
     ConditionCode.NO_HOLD: Next.HOLD_LIFTED,
     ConditionCode.NO_CONFLICT_AHEAD: Next.CONFLICT_CLEARS,
     ConditionCode.ITS_TURN: Next.RUN_STARTS,
+    ConditionCode.FAIR_SHARE: Next.RUN_STARTS,
     ConditionCode.FEW_RUNS: Next.SLOT_FREES,
     ConditionCode.FEW_ON_ALL: Next.AHEAD_DECIDED,
+    ConditionCode.LINE_PASSES: Next.AHEAD_DECIDED,
     ConditionCode.BATCH_COMPLETE: Next.BATCH_FILLS,
     ConditionCode.BASE_STARTABLE: Next.RUN_STARTS,
     ConditionCode.FREE_SLOT: Next.SLOT_FREES,
@@ -190,6 +202,13 @@ def of_not_ready(draft: Draft, entry: Entry) -> Iterator[Condition]:
             name=name,
             at=None if met else waits_until or _tried_again(entry, reason, limit),
         )
+
+
+def not_judged(queue: MergeQueue, entry: Entry) -> Iterator[Condition]:
+    """Yield that nobody knows what it takes back, if that could not be judged, with the cause."""
+    is_on = queue.config.undone_work is not UndoneWork.OFF
+    if is_on and entry.work is not None and entry.work.trouble:
+        yield Condition(Reason.UNDOES_LANDED_WORK, met=True, name=entry.work.trouble)
 
 
 _WAITS = frozenset({Reason.WAITS_FOR_RULE, Reason.NOT_BEFORE, Reason.DEPENDS_ON})
@@ -276,6 +295,7 @@ def statuses(run: Run) -> Iterator[Condition]:
             name=one.required.name,
             word=one.outcome.value if one.outcome is not None else MISSING,
             foreign=one.named.foreign,
+            doom=one.doom,
             at=None if met else _decided_at(run),
         )
 
@@ -348,6 +368,8 @@ def _name_of(entry: Entry, reason: Reason) -> str:
         return entry.facts.base
     if reason is Reason.WAITS_FOR_RULE:
         return ", ".join(one.rule for one in entry.waits)
+    if reason is Reason.UNDOES_LANDED_WORK:
+        return undone.names_of(entry)
     if reason in ASIDE:
         return ", ".join(check.name for check in entry.detail.checks)
     if entry.refusal is not None and entry.refusal.reason is reason:

@@ -15,6 +15,7 @@ from service.mergequeue.engine.explaining.estimates import percentile
 from service.mergequeue.engine.model import DEFAULT_PRIORITY, Entry, MergeQueue, Run
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.state import shares
 from service.mergequeue.engine.state.places import IndexedEntries, Places
 from service.mergequeue.engine.states import (
     LANDS,
@@ -81,6 +82,7 @@ def of_new(queue: MergeQueue, durations_s: Sequence[float], now: datetime) -> Ti
     if queue.required is not None and queue.required.source is None:
         return None
     entry = _new_entry(queue, now)
+    entry = replace(entry, turn=shares.reached(queue, entry))
     with_it = replace(queue, entries={**queue.entries, entry.pr: entry})
     return etas(with_it, durations_s, now, entry.pr).get(entry.pr)
 
@@ -124,8 +126,12 @@ def _in_order(queue: MergeQueue) -> Iterator[Entry]:
     yield from (entries[pr] for _, pr in places.line)
     in_run = (entries[pr] for numbers in places.in_run.values() for pr in numbers)
     tried = [entry for entry in in_run if entry.rank is None]
-    apart = [entry.waiting_key for entry in tried]
-    yield from (entries[pr] for _, _, pr in heapq.merge(sorted(apart), places.waiting))
+    apart = sorted(tried, key=lambda entry: entry.waiting_key, reverse=True)
+    for pr in shares.in_order(queue, entries, places):
+        while apart and apart[-1].waiting_key < entries[pr].waiting_key:
+            yield apart.pop()
+        yield entries[pr]
+    yield from reversed(apart)
 
 
 class _Course:
@@ -178,7 +184,8 @@ class _Course:
         return None
 
     def _left_s(self, run: Run) -> float:
-        return self._run_s - (self._now - run.created_at).total_seconds()
+        begun = run.created_at if run.repeats is None else run.built_at or run.created_at
+        return self._run_s * run.share - (self._now - begun).total_seconds()
 
     def _started_s(self, entry: Entry) -> float:
         """Seconds to the end of the run that it starts, or joins as one of a batch."""

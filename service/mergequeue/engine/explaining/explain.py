@@ -10,7 +10,7 @@ from datetime import datetime
 
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import Mode
-from service.mergequeue.engine.explaining import conditions, risks
+from service.mergequeue.engine.explaining import conditions, fair_shares, risks
 from service.mergequeue.engine.explaining.conditions import (
     Condition,
     ConditionCode,
@@ -23,12 +23,12 @@ from service.mergequeue.engine.policy import constants, policies, suspecting
 from service.mergequeue.engine.policy import entries_on_all_targets as on_all
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import bases
+from service.mergequeue.engine.state import bases, shares
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import (
+    GIVES_WAY,
     LANDS,
     MAIN_SLOTS,
-    SPARE,
     EntryState,
     RunKind,
     RunPhase,
@@ -61,6 +61,14 @@ def explain(queue: MergeQueue, pr: int, now: datetime) -> Explained:
     return explain_each(queue, (pr,), now)[pr]
 
 
+def explain_entry(queue: MergeQueue, entry: Entry, now: datetime) -> Explained:
+    """Explain the state of an entry; a final entry has a reason and no conditions."""
+    live = queue.entries.get(entry.pr)
+    if live is None or live.id != entry.id:
+        return of_final(entry)
+    return explain(queue, entry.pr, now)
+
+
 def explain_each(queue: MergeQueue, prs: Iterable[int], now: datetime) -> dict[int, Explained]:
     """Explain several queued pull requests, by number: `explain` of each, from one draft."""
     draft = Draft(queue, now, SYSTEM)
@@ -71,6 +79,7 @@ def _explained(draft: Draft, entry: Entry) -> Explained:
     found = tuple(_CONDITIONS[entry.state](draft, entry))
     if entry.state in _LANDS_LATER:
         found += tuple(conditions.landing_holds(draft))
+    found += tuple(conditions.not_judged(draft.queue, entry))
     return Explained(
         entry.state,
         entry.reason,
@@ -119,8 +128,10 @@ def _pending(draft: Draft, entry: Entry) -> Iterator[Condition]:
     unready = next((one for one in ahead if one.unmet and one.pr != entry.pr), None)
     if unready is not None:
         yield from conditions.lost_readiness(unready, (unready.pr,))
+    yield from fair_shares.share_of(draft, entry)
     yield from _few_runs(draft, entry)
     yield from _few_on_all(draft, entry)
+    yield from risks.line_passes(draft, entry)
     yield from _batch(draft, entry, group)
     stopped = tuple(pr for pr in _unstarted_base(draft, group) if pr not in together)
     yield Condition(ConditionCode.BASE_STARTABLE, not stopped, prs=stopped)
@@ -159,7 +170,7 @@ def _before(draft: Draft, entry: Entry) -> list[Entry]:
     placed = [one for one in _placed(draft) if entry.rank is None or _rank(one) < entry.rank]
     if entry.rank is not None:
         return placed
-    order = on_all.in_order(draft, [pr for _, _, pr in draft.places.waiting])
+    order = on_all.in_order(draft, shares.waiting(draft))
     return placed + [draft.entries[pr] for pr in order[: order.index(entry.pr)]]
 
 
@@ -199,7 +210,7 @@ def _group(draft: Draft, entry: Entry) -> tuple[Entry, ...]:
         return (entry,)
     candidates = _placed(draft)
     if entry.rank is None:
-        candidates = [draft.entries[pr] for _, _, pr in draft.places.waiting]
+        candidates = [draft.entries[pr] for pr in shares.waiting(draft)]
     group: list[Entry] = []
     for one in _meeting(draft, entry, candidates):
         is_apart = _is_apart(draft, one)
@@ -240,11 +251,9 @@ def _is_closed(draft: Draft, group: tuple[Entry, ...]) -> bool:
     config = draft.queue.config
     if config.mode is not Mode.SINGLE:
         return False
-    key = group[-1].waiting_key
-    return any(
-        place > key and grouping.is_isolated(config, draft.entries[place[2]])
-        for place in draft.places.waiting
-    )
+    order = shares.waiting(draft)
+    behind = order[order.index(group[-1].pr) + 1 :]
+    return any(grouping.is_isolated(config, draft.entries[pr]) for pr in behind)
 
 
 def _unstarted_base(draft: Draft, group: tuple[Entry, ...]) -> tuple[int, ...]:
@@ -275,8 +284,8 @@ def _in_progress(draft: Draft, kinds: Iterable[RunKind]) -> list[Run]:
 
 
 def _free_slot(running: Sequence[Run], slots: int) -> Condition:
-    # A run in a spare slot gives way to any other (docs/design/testing.md 10).
-    firm = sum(run.kind not in SPARE for run in running)
+    # Some runs in spare slots give way to any other (docs/design/testing.md 10).
+    firm = sum(run.kind not in GIVES_WAY for run in running)
     return Condition(
         ConditionCode.FREE_SLOT,
         firm < slots,
@@ -374,7 +383,7 @@ def _startable_behind(draft: Draft, entry: Entry) -> tuple[int, ...]:
     """Pending entries behind this one that would be tested on top of it."""
     if any(not one.met for one in conditions.may_start(draft)):
         return ()
-    waiting = [draft.entries[pr] for _, _, pr in draft.places.waiting]
+    waiting = [draft.entries[pr] for pr in shares.waiting(draft)]
     behind = [one for one in _placed(draft) if _rank(one) > _rank(entry)] + waiting
     return tuple(one.pr for one in _meeting(draft, entry, behind))
 
@@ -401,7 +410,15 @@ def _search(draft: Draft, entry: Entry, search: Bisection) -> Iterator[Condition
         suspect = search.entries[search.hi - 1].pr
         began = min((one.created_at for one in running), default=None)
         whose = () if suspect == entry.pr else (suspect,)
-        yield Condition(ConditionCode.CONFIRMED, met=False, since=began, prs=whose)
+        again = next((one for one in running if one.repeats is not None), None)
+        yield Condition(
+            ConditionCode.CONFIRMED,
+            met=False,
+            since=began,
+            prs=whose,
+            word="" if again is None else conditions.REPEATED,
+            count=None if again is None else round(again.share * 100),
+        )
 
 
 def _unsearched(draft: Draft, run: Run) -> Iterator[Condition]:

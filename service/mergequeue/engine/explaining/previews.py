@@ -7,6 +7,7 @@ from service.mergequeue.engine import engine
 from service.mergequeue.engine.inputs import Cancel, Submit
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import EntryMoved, Refused, Step
+from service.mergequeue.engine.state import shares
 from service.mergequeue.engine.state.places import indexed
 from service.mergequeue.engine.states import EntryState, RunStatus
 
@@ -53,8 +54,9 @@ def of_command(queue: MergeQueue, command: Cancel | Submit, now: datetime) -> Pr
 
 def _order(queue: MergeQueue) -> dict[int, int]:
     """Pull requests in the line and waiting behind it, with their places."""
-    places = indexed(queue.entries).places
-    prs = [pr for _, pr in places.line] + [pr for _, _, pr in places.waiting]
+    entries = indexed(queue.entries)
+    line = [pr for _, pr in entries.places.line]
+    prs = line + shares.in_order(queue, entries, entries.places)
     return {pr: place for place, pr in enumerate(prs)}
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from service.mergequeue.engine.model import Run
+from service.mergequeue.engine.policy import constants
 from service.mergequeue.engine.reported import Rates
 
 ASSUMED = Rates()
@@ -23,6 +24,13 @@ A flake rate of 2 % is 1 % after 100 runs without a flake, and 4 % after 100 wit
 SAMPLES_MIN = 5
 """Passed runs from which on the minutes of a check are known."""
 
+FAILURES_ASSUMED = 5.0
+"""So many expected failures weigh as much as the assumption that none is foreseen."""
+
+FORESEEN_STEP = 0.05
+"""The share of foreseen failures has changed if it differs by more. So not every submission turns
+early looks on and off."""
+
 NOTICEABLE = 0.2
 """A rate has changed if it is this share larger or smaller."""
 
@@ -36,7 +44,8 @@ class Outcomes:
 
     Of runs in which everything was good: `passed`, and `flaked`, which failed all the same. Of
     `decided` submissions, which landed or failed, `interactions` failed only together with others.
-    `minutes` are those of passed runs, by required check.
+    `minutes` are those of passed runs, by required check. The estimates of the decided submissions
+    expect `expected` failures, `foreseen` of them of those that will probably fail.
     """
 
     passed: int = 0
@@ -44,6 +53,8 @@ class Outcomes:
     decided: int = 0
     interactions: int = 0
     minutes: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    expected: float = 0.0
+    foreseen: float = 0.0
 
 
 def measured(outcomes: Outcomes) -> Rates:
@@ -60,7 +71,13 @@ def measured(outcomes: Outcomes) -> Rates:
             for name, taken in sorted(outcomes.minutes.items())
             if len(taken) >= SAMPLES_MIN
         },
+        foreseen=round(outcomes.foreseen / (outcomes.expected + FAILURES_ASSUMED), RATE_DIGITS),
     )
+
+
+def foreseen_of(estimates: Sequence[float]) -> float:
+    """Return how many failures are expected of those that fail with more than a chance of 20 %."""
+    return sum(one for one in estimates if one > constants.EARLY_RISK_MAX)
 
 
 def minutes_of(runs: Iterable[Run]) -> Mapping[str, Sequence[float]]:
@@ -85,6 +102,8 @@ def have_changed(before: Rates, after: Rates) -> bool:
     """Return whether any rate is noticeably larger or smaller, or another check is known."""
     pairs = [(before.flake, after.flake), (before.conflict, after.conflict)]
     if before.minutes.keys() != after.minutes.keys():
+        return True
+    if abs(after.foreseen - before.foreseen) > FORESEEN_STEP:
         return True
     pairs += [(before.minutes[name], after.minutes[name]) for name in after.minutes]
     return any(is_noticeable(old, new) for old, new in pairs)

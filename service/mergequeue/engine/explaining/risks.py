@@ -12,6 +12,7 @@ from service.mergequeue.engine.explaining.conditions import Condition, Condition
 from service.mergequeue.engine.model import Entry, Run
 from service.mergequeue.engine.policy import (
     constants,
+    early_looks,
     policies,
     retesting_failed_groups,
     screening,
@@ -27,6 +28,7 @@ class Why(StrEnum):
 
     The first four are reasons for a test apart. RISKY: its chance of failing is above the limit.
     OTHERS_WAIT, LINE_BUSY: the same, and the line does not admit it at once for this reason.
+    ALONE_TOO: it is tested alone and in the line at the same time.
     """
 
     HAS_FAILED = "has_failed"
@@ -36,6 +38,7 @@ class Why(StrEnum):
     IDLE_LINE = "idle_line"
     URGENT = "urgent"
     STACKED = "stacked"
+    ALONE_TOO = "alone_too"
 
 
 def alone_first(draft: Draft, entry: Entry) -> Iterator[Condition]:
@@ -47,7 +50,7 @@ def alone_first(draft: Draft, entry: Entry) -> Iterator[Condition]:
         return
     run = draft.runs.get(entry.run or "")
     is_apart = screening.is_due(draft, entry) if run is None else run.kind is RunKind.SCREEN
-    why = _why_apart(draft, entry) if is_apart else _why_in_line(entry)
+    why = _why_apart(draft, entry) if is_apart else _why_in_line(draft, entry)
     if why is None:
         return
     prs = () if run is None or not is_apart else run.prs
@@ -60,8 +63,23 @@ def alone_first(draft: Draft, entry: Entry) -> Iterator[Condition]:
         prs=tuple(pr for pr in prs if pr != entry.pr),
         word=why.value,
         count=_percent_of(entry.p_fail),
-        total=_percent_of(constants.RISK_MAX),
+        total=_percent_of(early_looks.risk_max(draft)),
     )
+
+
+def line_passes(draft: Draft, entry: Entry) -> Iterator[Condition]:
+    """Why an entry waits although slots are free: what is ahead of it will probably fail.
+
+    Empty for all others.
+    """
+    if _is_adaptive(draft) and early_looks.Limit(draft).holds_back(entry):
+        yield Condition(
+            ConditionCode.LINE_PASSES,
+            met=False,
+            since=entry.state_since,
+            count=int(100 * early_looks.chance_of_line(draft)),
+            total=_percent_of(constants.LINE_CHANCE_MIN),
+        )
 
 
 def _why_apart(draft: Draft, entry: Entry) -> Why:
@@ -73,10 +91,12 @@ def _why_apart(draft: Draft, entry: Entry) -> Why:
     return Why.OTHERS_WAIT if screening.is_admitted(draft, entry) else Why.LINE_BUSY
 
 
-def _why_in_line(entry: Entry) -> Why | None:
+def _why_in_line(draft: Draft, entry: Entry) -> Why | None:
     """Return why a risky entry needs no test apart; None if it is not risky, or has its place."""
+    if early_looks.is_looked_at(draft, entry):
+        return Why.ALONE_TOO if entry.rank is not None else None
     has_place = entry.run is None and entry.rank is not None
-    if entry.screened or entry.p_fail <= constants.RISK_MAX or has_place:
+    if entry.screened or entry.p_fail <= early_looks.risk_max(draft) or has_place:
         return None
     if entry.facts.below:
         return Why.STACKED

@@ -35,7 +35,6 @@ def review(draft: Draft) -> None:
     for run_id in sorted(draft.unwitnessed):
         draft.unwitnessed.discard(run_id)
         draft.retire(draft.runs[run_id], Reason.SCREEN_FAILED)
-    suspects = policies.policy_of(draft.queue.config).suspects(draft)
     for run in draft.runs.of_kind(RunKind.WITNESS):
         failed = draft.runs[run.witness_of or ""]
         suspect = draft.entry_of(failed.entries[0])
@@ -47,7 +46,8 @@ def review(draft: Draft) -> None:
             draft.retire(run, Reason.RUN_PASSED)
         elif run.status is RunStatus.FAILED:
             failed_tests.note_failure(draft, run, verdict.failed_of(run))
-            if bases.is_sure(draft, failed) and suspects.is_rejected(suspect, at_once=True):
+            is_enough = screening.is_enough(draft, suspect, failed, at_once=True)
+            if bases.is_sure(draft, failed) and is_enough:
                 screening.convict_by(draft, suspect, failed)
             draft.retire(run, Reason.CHECK_FAILED)
 

@@ -13,7 +13,7 @@ from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases
 from service.mergequeue.engine.state.draft import Draft, Finding
-from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunStatus
+from service.mergequeue.engine.states import GIVES_WAY, EntryState, RunKind, RunStatus
 
 _STATES = {
     RunStatus.IN_PROGRESS: (EntryState.TESTING, Reason.TEST_STARTED),
@@ -42,7 +42,7 @@ def give_way(draft: Draft) -> None:
     """End what is worth least in a spare slot: something real starts there."""
     running = [
         run
-        for kind in SPARE
+        for kind in GIVES_WAY
         for run in draft.runs.of_kind(kind)
         if run.status is RunStatus.IN_PROGRESS
     ]

@@ -11,7 +11,7 @@ from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, RunS
 from service.mergequeue.engine.planning import hedging, reuse
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import slots
+from service.mergequeue.engine.state import shares, slots
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import (
     PROBE_SLOTS,
@@ -93,6 +93,7 @@ def launch(draft: Draft, plan: Plan, *, fresh: bool) -> Run:
 def put_into(draft: Draft, entry: Entry, run: Run) -> None:
     """The run tests the entry from now on."""
     known = draft.entries[entry.pr]
+    shares.note_start(draft, known)
     testing = replace(known, run=run.id, batch=run.number, wide=known.targets, build_after=None)
     draft.move(testing, EntryState.TESTING, Reason.TEST_STARTED, Detail(run=run.id))
 

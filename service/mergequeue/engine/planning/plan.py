@@ -11,6 +11,7 @@ from service.mergequeue.engine.culprits import bisecting
 from service.mergequeue.engine.planning import (
     confirming_runs,
     dropping,
+    early_looks,
     hedging,
     landing,
     modes,
@@ -62,7 +63,7 @@ PASSES = (
         "facts, conditions and commands of entries",
         "docs/design/engine.md 5",
         queue="next_seq bisections",
-        entry=f"{_ASIDE} seq unmet waits refusal cancel cancel_detail facts",
+        entry=f"{_ASIDE} seq turn unmet waits refusal cancel cancel_detail facts work",
         run=_ENDED,
     ),
     Pass(
@@ -78,15 +79,15 @@ PASSES = (
         "runs whose reports changed or whose clock ran out",
         "docs/design/testing.md 4",
         queue="bisections breaker greens holds next_hold records untested",
-        entry=f"{_ASIDE} screened taken_apart fresh build_tries",
-        run=f"{_ENDED} kind cause attempt rerun_at rerun_ids start_clock failed_at evidence"
-        " asked_evidence excused is_flaky",
+        entry=f"{_ASIDE} screened taken_apart fresh build_tries failed_batches",
+        run=f"{_ENDED} kind cause attempt built_at rerun_at rerun_ids start_clock failed_at"
+        " evidence asked_evidence excused is_flaky doomed is_foreseen",
     ),
     Pass(
         ledger.review,
         "records of failed runs whose entries have left",
         "docs/design/testing.md 11",
-        queue="records",
+        queue="breaker records",
     ),
     Pass(
         screening.review_failed_groups,
@@ -120,6 +121,14 @@ PASSES = (
     Pass(
         screening.review_second_looks,
         "second looks; the policy says which may count",
+        "docs/design/testing.md 11",
+        queue="records",
+        entry=f"{_LEFT} screened fresh",
+        run=f"{_ENDED} kind cause",
+    ),
+    Pass(
+        early_looks.review,
+        "early looks; the policy says which are wanted",
         "docs/design/testing.md 11",
         queue="records",
         entry=f"{_LEFT} screened fresh",
@@ -175,9 +184,9 @@ PASSES = (
         starting.start,
         "free slots; the policy says what starts in them",
         "docs/design/testing.md 3",
-        queue="bisections breaker greens holds next_run",
+        queue="bisections breaker greens holds next_run turns",
         entry=f"{_BACK} build_after build_tries fresh",
-        run=f"{_ENDED} begins",
+        run=f"{_ENDED} begins is_repeated",
     ),
     Pass(modes.note_drained, "a queue without runs", "docs/design/engine.md 3.3"),
 )

@@ -47,7 +47,11 @@ def _shows_more(draft: Draft, run: Run) -> bool:
     warns_at = verdict.warns_at(before)
     if warns_at is not None and before.deadline == warns_at and warns_at <= draft.now:
         return True
-    return before.checks != run.checks and _results(before) != _results(run)
+    return _reported(before) != _reported(run) and _results(before) != _results(run)
+
+
+def _reported(run: Run) -> tuple[object, ...]:
+    return (run.checks, run.doomed, run.evidence if run.doomed else None)
 
 
 def _results(run: Run) -> tuple[object, ...]:

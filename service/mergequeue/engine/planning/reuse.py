@@ -11,6 +11,7 @@ from service.mergequeue.engine.config import Toggle
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Entry, Green, Run
 from service.mergequeue.engine.replacing import replace
+from service.mergequeue.engine.state import undone
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import RunKind
 from service.vocabulary import RequiredName, Sha
@@ -105,6 +106,8 @@ def may_land_directly(draft: Draft, entry: Entry, required: tuple[RequiredName, 
     """Return whether the entry's own head is the tip with its change, and was tested as such."""
     tip, facts = draft.queue.tip, entry.facts
     if draft.queue.config.direct_merge_mode != Toggle.ALWAYS or entry.fresh:
+        return False
+    if undone.may_be_judged(draft.queue.config, entry):
         return False
     if tip is None or facts.contains_tip != tip.sha or facts.head_tree is None:
         return False

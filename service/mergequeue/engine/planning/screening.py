@@ -7,7 +7,7 @@ whose failures are enough.
 from service.mergequeue.engine.culprits import failed_tests, optimism, verdict
 from service.mergequeue.engine.model import Detail, Entry, Named, Run
 from service.mergequeue.engine.outputs import EntryPlaced, PlacedWhy
-from service.mergequeue.engine.planning import launching
+from service.mergequeue.engine.planning import launching, repeating
 from service.mergequeue.engine.policy import policies
 from service.mergequeue.engine.policy.questions import Suspects
 from service.mergequeue.engine.reasons import Cause, Reason
@@ -35,10 +35,32 @@ def failed(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
     """Tried apart and red: one that was alone fails if it is probable enough that it is broken."""
     failed_tests.note_failure(draft, run, checks)
     own = draft.own(run)
-    if len(own) == 1 and _suspects(draft).is_rejected(own[0]):
+    if len(own) == 1 and is_enough(draft, own[0], run):
         convict(draft, own[0], run, checks)
+    elif len(own) == 1 and repeating.is_wanted_apart(draft, run):
+        _repeat(draft, own[0], run)
     else:
         suspect(draft, run, checks)
+
+
+def is_enough(draft: Draft, entry: Entry, run: Run, *, at_once: bool = False) -> bool:
+    """Return whether the failures of an entry reject it by this failed run.
+
+    One that no report shows needs another one beside it (docs/design/early-failures.md 3).
+    """
+    believed = _suspects(draft).suspicion(entry)
+    is_alone = believed is None or believed.alone + believed.together < 2
+    if is_alone and not verdict.shows_failure(run):
+        return False
+    return _suspects(draft).is_rejected(entry, at_once=at_once)
+
+
+def _repeat(draft: Draft, entry: Entry, run: Run) -> None:
+    """Test it apart once more at once, by its failed checks alone (docs/design/second-looks.md)."""
+    plan = launching.Plan(RunKind.SCREEN, run.entries, (), run.base_tip, run.required)
+    again = repeating.begin(draft, plan, run)
+    launching.put_into(draft, entry, again)
+    draft.retire(draft.runs[run.id], Reason.SCREEN_FAILED)
 
 
 def suspect(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
@@ -83,7 +105,12 @@ def convict(draft: Draft, entry: Entry, run: Run, checks: tuple[Named, ...]) -> 
         draft.put_run(replace(draft.runs[run.id], cause=Cause.PR_FAULT))
     reason = Reason.RUN_TIMED_OUT if timed_out else Reason.REQUIRED_STATUS_FAILED
     believed = _suspects(draft).suspicion(entry)
-    detail = Detail(run=run.id, checks=checks, suspicion=believed)
+    is_confirmed = not run.is_foreseen and failed_tests.fails_alone(
+        run, entry, {check.name for check in checks}
+    )
+    if believed is not None and believed.alone + believed.together > 1:
+        is_confirmed = True
+    detail = Detail(run=run.id, checks=checks, suspicion=believed, is_confirmed=is_confirmed)
     leaving.leave(draft, draft.entries[entry.pr], EntryState.FAILED, reason, detail)
 
 
@@ -166,7 +193,7 @@ def retest(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
         suspect(draft, one, verdict.failed_of(one))
     own = draft.own(run)
     is_single = len(own) == 1
-    if is_single and bases.is_sure(draft, run) and _suspects(draft).is_rejected(own[0]):
+    if is_single and bases.is_sure(draft, run) and is_enough(draft, own[0], run):
         convict(draft, own[0], run, checks)
         return
     if is_single and draft.queue.config.can_optimistically_merge:

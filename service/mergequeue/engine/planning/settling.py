@@ -8,10 +8,13 @@ from service.mergequeue.engine.culprits.verdict import Verdict, Word
 from service.mergequeue.engine.model import Detail, Entry, Named, Run
 from service.mergequeue.engine.outputs import AskEvidence, RerunChecks, RunRetried
 from service.mergequeue.engine.planning import (
+    early_looks,
     head_checks,
     hedging,
+    repeating,
     reuse,
     screening,
+    taking_back,
     untested,
 )
 from service.mergequeue.engine.policy import policies
@@ -131,7 +134,9 @@ def _own_passed(draft: Draft, run: Run, reason: Reason) -> None:
 
 
 def _act(draft: Draft, run: Run, one: Verdict) -> None:
-    if run.status is RunStatus.SUCCEEDED:
+    if repeating.is_waiting(run) and run.status is RunStatus.IN_PROGRESS:
+        _await_end(draft, run)
+    elif run.status is RunStatus.SUCCEEDED:
         _of_passed(draft, run, one)
     elif run.status is RunStatus.FAILED:
         _of_failed(draft, run, one)
@@ -142,6 +147,17 @@ def _act(draft: Draft, run: Run, one: Verdict) -> None:
         _wait(draft, run, one)
     else:
         _ended(draft, run, one)
+
+
+def _await_end(draft: Draft, run: Run) -> None:
+    """Repeat the failed checks once CI has ended, or test anew when that would take longer."""
+    if repeating.has_ended(run):
+        repeating.ask(draft, run)
+    elif not repeating.may_end(run) or run.deadline is None or run.deadline <= draft.now:
+        text = "its failed checks could not run again, as CI had not ended"
+        retry_on_new_branch(draft, run, Detail(text=text, run=run.id))
+    else:
+        draft.wait_until(run, run.deadline)
 
 
 def _green(run: Run, one: Verdict) -> Run:
@@ -198,11 +214,29 @@ def _begin_afresh(draft: Draft, run: Run) -> None:
 
 def _of_failed(draft: Draft, run: Run, one: Verdict) -> None:
     """Settle a failed run without a verdict yet: a late success counts."""
+    if run.is_foreseen or one.word is Word.FAILED:
+        _of_foreseen(draft, run, one)
+        return
     if not one.is_green:
         return
     searched = bisecting.is_examining(draft, run) or _is_searched(draft, run)
     if searched or bases.broken(draft, run) is None:
         passed(draft, _green(run, one), Reason.LATE_SUCCESS)
+
+
+def _of_foreseen(draft: Draft, run: Run, one: Verdict) -> None:
+    """Settle a failure that was foreseen: it is confirmed by a report, or taken back.
+
+    See docs/design/early-failures.md 3.
+    """
+    is_foreseen = verdict.is_foreseen(run)
+    if one.word is Word.FAILED:
+        if is_foreseen != run.is_foreseen:
+            draft.put_run(replace(run, is_foreseen=is_foreseen))
+    elif one.word is Word.WAITING and verdict.fails(run):
+        _wait(draft, run, one)
+    else:
+        taking_back.take_back(draft, run)
 
 
 def _ended(draft: Draft, run: Run, one: Verdict) -> None:
@@ -216,6 +250,8 @@ def _ended(draft: Draft, run: Run, one: Verdict) -> None:
     if one.word is Word.FAILED and head_checks.are_misplaced(draft, run):
         _proves_nothing(draft, run, one)
         return
+    if run.kind is RunKind.EARLY_LOOK and one.word is Word.FAILED and _is_blaming(one):
+        run = early_looks.take_over(draft, run)
     if run.kind not in SPARE and breaker.takes(draft, run, finding):
         return
     if one.word is Word.NO_EVIDENCE:
@@ -224,6 +260,10 @@ def _ended(draft: Draft, run: Run, one: Verdict) -> None:
         _failed(draft, run, one)
     else:
         _flawed(draft, run, one.cause, one.failed)
+
+
+def _is_blaming(one: Verdict) -> bool:
+    return one.cause is None or one.cause is Cause.TIMEOUT
 
 
 def _tip_failed(draft: Draft, run: Run, one: Verdict) -> None:
@@ -237,6 +277,7 @@ def _tip_failed(draft: Draft, run: Run, one: Verdict) -> None:
 
 def _failed(draft: Draft, run: Run, one: Verdict) -> None:
     """A blaming failure: the entries are out, or still counted on, until it is decided."""
+    run = replace(run, is_foreseen=verdict.is_foreseen(run))
     failed = draft.finish(run, RunStatus.FAILED, Finding(one.cause, one.failed))
     if bisecting.is_examining(draft, failed):
         bisecting.red(draft, failed)
@@ -363,18 +404,14 @@ def _spent(draft: Draft, run: Run, cause: Cause, detail: Detail) -> None:
 
 
 def _rerun(draft: Draft, run: Run, cause: Cause, names: set[str]) -> None:
-    gone = tuple(
-        check.id
-        for check in run.checks
-        if check.name in names and check.outcome is not CheckOutcome.PASSED
-    )
     again = replace(
         run,
         attempt=run.attempt + 1,
         rerun_at=draft.now,
         start_clock=draft.now,
-        rerun_ids=(*run.rerun_ids, *gone),
+        rerun_ids=repeating.ids_before(run, names),
         is_flaky=run.is_flaky or cause is Cause.KNOWN_FLAKY,
+        doomed=(),
         failed_at=None,
         asked_evidence=None,
         evidence=None,

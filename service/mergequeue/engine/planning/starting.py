@@ -12,6 +12,7 @@ from service.mergequeue.engine.planning import (
     grouping,
     landing,
     launching,
+    repeating,
     reuse,
     settling,
     trying,
@@ -63,6 +64,7 @@ def start(draft: Draft) -> None:
         _screen(draft, ground, share=1.0)
     if draft.revision != draft.spare_used_at:
         _hedge(draft, ground)
+        _look_early(draft, ground)
         _look_twice(draft, ground)
         draft.spare_used_at = draft.revision
 
@@ -90,9 +92,15 @@ def interrupt(draft: Draft) -> None:
 def _make_room(draft: Draft, urgent: Entry) -> None:
     """Without a free slot the last of the line in progress gives way, unless a met one does.
 
-    If no entry of the line is in progress, the last one that is screened.
+    The newest early look gives way before, and if nothing of the line is in progress, the last
+    test apart.
     """
     if slots.free(draft) > 0:
+        return
+    looks = draft.runs.of_kind(RunKind.EARLY_LOOK)
+    running = [run for run in looks if run.status is RunStatus.IN_PROGRESS]
+    if running:
+        draft.retire(running[-1], Reason.INTERRUPTED_BY_URGENT)
         return
     detail = Detail(prs=(urgent.pr,))
     nodes = bases.graph(draft).nodes
@@ -267,6 +275,11 @@ def _bisect(draft: Draft, ground: launching.Ground) -> None:
             required=(*failed.required, *added),
             bisection=probe.bisection.id,
         )
+        again = repeating.choice(draft, plan, probe.bisection)
+        if again is not None:
+            run = repeating.begin(draft, plan, again)
+            bisecting.begun(draft, probe.bisection.id, probe.cut, run)
+            continue
         run = launching.launch(draft, plan, fresh=probe.kind is RunKind.CONFIRMATION)
         bisecting.begun(draft, probe.bisection.id, probe.cut, run)
         launching.ask_branch(draft, run, anew=not bisecting.skips_known(draft, run))
@@ -305,6 +318,14 @@ def _hedge(draft: Draft, ground: launching.Ground) -> None:
 
 def _confirms(draft: Draft) -> Confirms:
     return policies.policy_of(draft.queue.config).confirms(draft)
+
+
+def _look_early(draft: Draft, ground: launching.Ground) -> None:
+    """Test entries alone that the line tests as well, or that wait for it."""
+    for entry in _confirms(draft).early_looks():
+        members = (draft.member_of(entry),)
+        plan = launching.Plan(RunKind.EARLY_LOOK, members, (), ground.tip, ground.required.names)
+        launching.begin(draft, plan, fresh=True)
 
 
 def _look_twice(draft: Draft, ground: launching.Ground) -> None:

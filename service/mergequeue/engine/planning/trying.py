@@ -12,7 +12,7 @@ from service.mergequeue.engine.model import Detail, Entry, Run
 from service.mergequeue.engine.planning import launching
 from service.mergequeue.engine.policy import constants, policies
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.engine.state import leaving, slots
+from service.mergequeue.engine.state import leaving, shares, slots
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.readiness import is_startable
 from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunStatus
@@ -70,7 +70,7 @@ def _candidates(draft: Draft) -> list[Entry]:
     they start.
     """
     idle = sorted((draft.entries[pr] for pr in draft.places.idle), key=lambda one: one.rank or 0)
-    waiting = (draft.entries[pr] for _, _, pr in draft.places.waiting)
+    waiting = (draft.entries[pr] for pr in shares.waiting(draft))
     found = [
         entry for entry in (*idle, *waiting) if not entry.facts.below and is_startable(draft, entry)
     ]
@@ -96,6 +96,7 @@ def _without_candidates(draft: Draft) -> None:
     if any(run.kind not in SPARE for run in going):
         return
     for searched in list(draft.queue.bisections.values()):
-        leaving.abandon(draft, searched, Reason.BASE_RED, Detail(run=searched.run))
+        why = breaker.return_reason(draft.queue)
+        leaving.abandon(draft, searched, why, Detail(run=searched.run))
     if not _candidates(draft) and draft.queue.untested is None:
         breaker.end_if_passed(draft)

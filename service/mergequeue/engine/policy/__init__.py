@@ -15,7 +15,9 @@ No question is about what may land: the core proves that by itself.
       batching                   who joins a batch
       screening                  who is tested apart from the line, and who need not be
       retesting_failed_groups    when a failed group leaves the line
+      early_looks                tests alone beside the line, while no history foresees who fails
       confirming, hedging        witnesses, second looks and hedges, in slots that are free
+      durations                  how long test runs take
       entries_on_all_targets     what starts around an entry that impacts every target
 
 An example: a run of #7 fails. `planning/settling.py` asks `suspects(draft).leaves(run)`. FIXED

@@ -11,7 +11,9 @@ from service.mergequeue.engine.policy import (
     batching,
     confirming,
     constants,
+    early_looks,
     entries_on_all_targets,
+    foresight,
     retesting_failed_groups,
     screening,
 )
@@ -26,6 +28,8 @@ class AdaptiveStarts(Starts):
         super().__init__(draft)
         self._due = screening.EntriesToScreen(draft)
         self._limit = entries_on_all_targets.Limit(draft)
+        self._early = early_looks.Limit(draft)
+        self._wanted = 1
 
     def in_order(self) -> Sequence[int]:
         return entries_on_all_targets.in_order(self._draft, super().in_order())
@@ -40,16 +44,21 @@ class AdaptiveStarts(Starts):
         return entries_on_all_targets.waits(self._draft, entry)
 
     def holds_back(self, entry: Entry) -> bool:
-        return self._limit.holds_back(entry)
+        return self._limit.holds_back(entry) or self._early.holds_back(entry)
 
     def note_start(self, group: Sequence[Entry]) -> None:
         self._limit.note_start(group)
+        self._early.note_start()
 
     def size(self, waiting: int, free: int) -> int:
-        return batching.size_by_load(self._draft, waiting, free)
+        self._wanted = batching.size_by_load(self._draft, waiting, free)
+        if foresight.is_lacking(self._draft):
+            most = self._draft.queue.config.batching_min_size
+            return max(self._wanted, min(constants.EARLY_GROUP_MAX, most))
+        return self._wanted
 
     def joins(self, first: Entry) -> Joins:
-        return batching.JoinsByChance(self._draft, first)
+        return batching.JoinsByChance(self._draft, first, self._wanted)
 
     def why_placed(self, entry: Entry) -> PlacedWhy | None:
         if screening.is_overtaken(self._draft, entry, self._due):
@@ -83,6 +92,12 @@ class AdaptiveConfirms(Confirms):
 
     def is_look_wanted(self, entry: Entry) -> bool:
         return confirming.may_be_wanted(self._draft, entry)
+
+    def early_looks(self) -> list[Entry]:
+        return early_looks.entries_to_look_at(self._draft)
+
+    def is_early_look_wanted(self, entry: Entry) -> bool:
+        return early_looks.is_wanted(self._draft, entry)
 
     def witnesses(self, restarting: Iterable[Run]) -> Iterator[tuple[Run, Run]]:
         return confirming.witnesses(self._draft, restarting)

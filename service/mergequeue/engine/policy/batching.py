@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from service.mergequeue.engine.config import BatchingRule, QueueConfig
 from service.mergequeue.engine.model import Entry
-from service.mergequeue.engine.policy import constants, suspecting
+from service.mergequeue.engine.policy import constants, early_looks, suspecting
 from service.mergequeue.engine.policy.questions import Joins
 from service.mergequeue.engine.state import bases, stacks
 from service.mergequeue.engine.state.draft import Draft
@@ -46,11 +46,14 @@ class JoinsByChance(Joins):
     """The entries that may join a growing group: by its chance to pass, and by how long tests take.
 
     In SINGLE mode only the chance counts, for an entry whose tests take too long would keep
-    everything behind it out of the group.
+    everything behind it out of the group. From `wanted` entries on, the group takes only those that
+    pass alone or are tested alone at the same time (`early_looks.py`).
     """
 
-    def __init__(self, draft: Draft, first: Entry) -> None:
+    def __init__(self, draft: Draft, first: Entry, wanted: int) -> None:
         self._draft = draft
+        self._wanted = wanted
+        self._is_known_soon = early_looks.is_known_soon(draft, first)
         self._left = 1.0 - suspecting.failing(draft, first)
         self._group = {first.id}
         self._is_cleared = draft.queue.config.can_optimistically_merge
@@ -80,6 +83,11 @@ class JoinsByChance(Joins):
         left = self._left * (1.0 - suspecting.failing(self._draft, entry))
         if left < self._least() or self._failed_before(entry):
             return False
+        is_known_soon = self._is_known_soon and early_looks.is_known_soon(self._draft, entry)
+        is_small = len(self._group) < self._wanted
+        if not is_small and (not is_known_soon or left < constants.EARLY_GROUP_CHANCE_MIN):
+            return False
+        self._is_known_soon = is_known_soon
         self._left = left
         self._group.add(entry.id)
         return True

@@ -55,11 +55,20 @@ class Charge:
 
 
 class Belief:
-    """The belief from the records of a queue at its rates; answers for any of its entries."""
+    """The belief from the records of a queue at its rates; answers for any of its entries.
 
-    def __init__(self, records: tuple[Record, ...], rates: Rates) -> None:
+    A failure alone rejects one that is believed to be broken with at least `convicted_min`.
+    """
+
+    def __init__(
+        self,
+        records: tuple[Record, ...],
+        rates: Rates,
+        convicted_min: float = constants.CONVICTED_MIN,
+    ) -> None:
         self.records = records
         self.rates = rates
+        self.convicted_min = convicted_min
         self.flake = min(max(rates.flake, constants.FLAKE_MIN), constants.FLAKE_MAX)
         self._charges: dict[str, list[Charge]] = {}
         self._suspects: set[str] = set()
@@ -101,7 +110,7 @@ class Belief:
                 together *= factor
         rather = p_fail / max(self.rates.conflict, constants.PRIOR_MIN)
         odds = min(together, max(prior, rather)) * on_target * alone
-        return alone > 1.0 and odds / (1.0 + odds) >= constants.CONVICTED_MIN
+        return alone > 1.0 and odds / (1.0 + odds) >= self.convicted_min
 
     def prior(self, p_fail: float, *, has_passed: bool) -> float:
         """The chance that one fails before any failure; `has_passed`: it did alone."""

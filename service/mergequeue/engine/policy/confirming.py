@@ -8,7 +8,7 @@ A *second look* tests an entry that will probably fail twice at the same time.
 from collections.abc import Iterable, Iterator
 
 from service.mergequeue.engine.model import Entry, Run
-from service.mergequeue.engine.policy import constants, retesting_failed_groups, suspecting
+from service.mergequeue.engine.policy import constants, durations, suspecting
 from service.mergequeue.engine.state import slots
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
@@ -25,7 +25,7 @@ def witnesses(draft: Draft, restarting: Iterable[Run]) -> Iterator[tuple[Run, Ru
     waiting = [draft.runs[run_id] for run_id in sorted(draft.unwitnessed)]
 
     def soonest(run: Run) -> tuple[float, int]:
-        return retesting_failed_groups.minutes_left(draft, run), run.number
+        return durations.minutes_left(draft, run), run.number
 
     for run in sorted(able, key=soonest) if waiting else ():
         suspects = [one.id for one in _suspects(draft, run)]
@@ -54,16 +54,19 @@ def _suspects(draft: Draft, run: Run) -> list[Entry]:
 def second_looks(draft: Draft) -> list[Entry]:
     """Return the entries for a second look while they are screened, the likeliest to fail first.
 
-    One that a single failure more would convict needs none.
+    One that a single failure more would convict needs none. No entry gets one while a failed check
+    can run again, if that takes only a part of the time of a second test.
     """
     config = draft.queue.config
+    if _share_again(draft) <= constants.SECOND_LOOK_SHARE_MAX:
+        return []
     count = slots.unused(draft) - int(config.concurrency * constants.SECOND_LOOK_FREE_MIN)
     if count < 1 or not draft.runs.in_progress(_SCREENS):
         return []
     looked_at = {run.entries for run in draft.runs.of_kind(RunKind.SECOND_LOOK)}
     found: list[tuple[float, Entry]] = []
     for run in draft.runs.of_kind(RunKind.SCREEN):
-        entry = draft.entry_of(run.entries[0]) if _is_first(run) else None
+        entry = draft.entry_of(run.entries[0]) if _is_first(run) and run.repeats is None else None
         if entry is None or entry.run != run.id:
             continue
         chance = suspecting.failing(draft, entry)
@@ -73,6 +76,19 @@ def second_looks(draft: Draft) -> list[Entry]:
             found.append((chance, entry))
     found.sort(key=lambda pair: -pair[0])
     return [entry for _, entry in found[:count]]
+
+
+def _share_again(draft: Draft) -> float:
+    """Return the part of a test's time that a failed check probably takes when it runs again.
+
+    1 if it cannot, or if it is not known how long each required check takes.
+    """
+    since, required = draft.queue.reruns_from, draft.queue.required
+    if since is None or draft.now < since or required is None:
+        return 1.0
+    known = draft.queue.rates.minutes
+    taken = [known.get(one.name, 0.0) for one in required.names]
+    return sum(taken) / len(taken) / max(taken) if taken and min(taken) > 0 else 1.0
 
 
 def _is_first(run: Run) -> bool:

@@ -123,10 +123,68 @@ SECOND_LOOK_CHANCE_MIN = 0.3  # probability
 """An entry that fails with at least this chance is tested twice at the same time.
 From: with `SECOND_LOOK_FREE_MIN`, see there."""
 
+SECOND_LOOK_SHARE_MAX = 0.5  # part of the time of a test
+"""No second look begins early where a failed check that runs again takes at most this part.
+From: not measured; half of the time is what a second look in advance saves at most."""
+
 SECOND_LOOK_FREE_MIN = 0.25  # share of `concurrency`
 """Second looks leave this share of the slots free for new entries.
 From: seeds 401 to 405, P95: F 30 x 24 2.07 → 1.93 at 1.89 → 1.94 runs, F 10 x 8 1.83 → 1.76, no
 predictor 2.92 → 2.69. Without it F 60 x 24 takes 0.2 runs per merge more."""
+
+# Early looks: entries of the line are tested alone at the same time (docs/design/testing.md 11).
+
+FORESEEN_MIN = 0.3  # share of the expected failures
+"""A queue whose estimates foresee a smaller share of the failures tests entries of its line alone
+at the same time. It is 0 without history, about 0.8 in the benchmark, and 0 where a cell has no
+predictor.
+From: assumed, between the two."""
+
+EARLY_ENTRIES_MAX = 0.6  # entries per slot
+"""No early look begins while more entries than this are in the line or wait for it.
+From: F 60 x 24 without a predictor, seeds 881001 and 881002, 600 pull requests: 1.88 / 3.71 without
+early looks, 1.88 / 3.76 with this, 2.15 / 6.29 with 1.0, 2.91 / 6.48 without a limit."""
+
+EARLY_RISK_MAX = 0.2  # probability
+"""An entry that fails with a greater chance is foreseen: it is tested apart first. In a queue with
+early looks the others enter the line at once.
+From: a prototype of the benchmark, see `LINE_CHANCE_MIN`."""
+
+EARLY_RISK_MIN = 0.02  # probability
+"""An entry that fails with a smaller chance gets no early look.
+From: a prototype of the benchmark, see `LINE_CHANCE_MIN`."""
+
+EARLY_LEFT_MIN = 0.3  # share of the expected minutes
+"""An early look begins only while this share of the run in the line is left.
+From: a prototype of the benchmark, see `LINE_CHANCE_MIN`."""
+
+EARLY_GROUP_MAX = 8  # entries
+"""The most entries of a group that is larger than the load asks for: each has passed alone, or is
+tested alone at the same time.
+From: a prototype of the benchmark, see `LINE_CHANCE_MIN`."""
+
+EARLY_GROUP_CHANCE_MIN = 0.75  # probability
+"""The least chance that all of such a group passes.
+From: a prototype of the benchmark, see `LINE_CHANCE_MIN`."""
+
+EARLY_CONVICTED_MIN = 0.99  # probability
+"""`CONVICTED_MIN` of such a queue: entries fail more often there for what others broke, and are
+tested twice as often, so more flakes meet them.
+From: F 30 x 24 with a weak predictor and 8 % broken, 600 pull requests, seeds 882001 to 882016 and
+882101 to 882116. Failures known early: 0.087 % of the good ones were rejected with 0.98 at 1.07 /
+1.91, 0.029 % with this at 1.08 / 1.91. In the believable world 0.029 and 0.035 %, 1.20 / 1.30 and
+1.21 / 1.32."""
+
+LINE_CHANCE_MIN = 0.25  # probability
+"""In a queue with early looks, nothing starts at the end of a line that passes with a smaller
+chance.
+From: a prototype that is not kept, for which about 180 settings of all these numbers were tried
+(F 30 x 24, weak predictor and 8 % broken, seeds 770001 to 770006)."""
+
+CLEARED_CHANCE_MAX = 0.08  # probability
+"""A suspect that has passed alone returns to the line without another test apart if it fails with
+at most this chance.
+From: the same prototype."""
 
 # Whether a failed group leaves the line (docs/design/testing.md 11, Wait or leave).
 
@@ -176,13 +234,19 @@ a limit: 1.32 / 2.58 (1.98 / 6.27) at 2.89. On seeds 7301 to 7305 1.57 / 1.61 at
 
 # Whether CI itself fails (docs/design/testing.md 6).
 
+INDEPENDENT_FAILURES_MIN = 3  # failures
+"""Fewer failures of one required check place no hold, however improbable each is.
+From: tests/simulation/outages.py, seeds 0 to 59, SINGLE: two broken ones of twelve held the queue
+in 10 of 60 histories with 2, in none with 3. In an outage the hold came after 24 minutes with 2 and
+after 35 with 3."""
+
 JOINT_CHANCE_MAX = 0.008  # probability
 """Failures of one required check whose joint chance is smaller have a cause in common.
 From: not recorded."""
 
 JOINT_CHANCE_ADAPTIVE_MAX = 0.001  # probability
-"""The same with `batchSizing: ADAPTIVE`: at the assumed rates the third failure, not the second.
-There an outage rejects hardly anybody until then, because a verdict waits while nothing passes.
+"""The same with `batchSizing: ADAPTIVE`. There an outage rejects hardly anybody until then, because
+a verdict waits while nothing passes.
 From: F 10 x 8, seeds 911 to 918: P95 1.82 with 0.008, 1.72 with this. F 30 x 24 with an outage of
 20 minutes, seeds 911 to 915: P95 2.18 → 2.02."""
 

@@ -34,7 +34,8 @@ def odds(draft: Draft, entry: Entry, run_id: str) -> float:
 def are_improbable(draft: Draft, newest: Failure, rivals: Sequence[Failure], limit: float) -> bool:
     """Return whether so many independent failures together would be too much of a coincidence."""
     chosen = _independent_ones(draft, rivals, newest)
-    return len(chosen) > 1 and _joint_chance(chosen) < limit
+    is_enough = len(chosen) >= constants.INDEPENDENT_FAILURES_MIN
+    return is_enough and _joint_chance(chosen) < limit
 
 
 def _independent_ones(

@@ -13,6 +13,7 @@ from service.mergequeue.engine.model import Entry, Failure, Run
 from service.mergequeue.engine.outputs import PlacedWhy
 from service.mergequeue.engine.policy import constants, hedging, outages, suspecting
 from service.mergequeue.engine.policy.hedging import Hedge
+from service.mergequeue.engine.state import shares
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.suspicion import Suspicion
 
@@ -37,7 +38,7 @@ class Starts:
 
     def in_order(self) -> Sequence[int]:
         """The waiting entries in the order in which they start."""
-        return [pr for _, _, pr in self._draft.places.waiting]
+        return shares.waiting(self._draft)
 
     def is_apart(self, entry: Entry) -> bool:
         """Return whether the entry has to be tested apart before it enters the line."""
@@ -140,6 +141,14 @@ class Confirms:
 
     def is_look_wanted(self, entry: Entry) -> bool:
         """Return whether a second look at the entry may still count."""
+        return False
+
+    def early_looks(self) -> list[Entry]:
+        """The entries to test alone while they are tested in the line, or wait for it."""
+        return []
+
+    def is_early_look_wanted(self, entry: Entry) -> bool:
+        """Return whether the result of an early look at the entry may still count."""
         return False
 
     def witnesses(self, restarting: Iterable[Run]) -> Iterator[tuple[Run, Run]]:

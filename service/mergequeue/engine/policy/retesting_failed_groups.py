@@ -8,7 +8,7 @@ others. The cheaper of the two is done. In a calm line it does not count that ot
 from collections.abc import Iterator, Sequence
 
 from service.mergequeue.engine.model import Entry, Run
-from service.mergequeue.engine.policy import constants, screening, suspecting
+from service.mergequeue.engine.policy import constants, durations, screening, suspecting
 from service.mergequeue.engine.state import bases, slots
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import RunStatus
@@ -30,8 +30,8 @@ def is_out(draft: Draft, run: Run) -> bool:
         return False
     if not behind:
         return bad >= constants.LEAVES_CHANCE_MIN or not any(ahead)
-    soonest = min(minutes_left(draft, one) for one in (*behind, *ahead))
-    elapsed = sum(_minutes_run(draft, one) for one in behind) / len(behind)
+    soonest = min(durations.minutes_left(draft, one) for one in (*behind, *ahead))
+    elapsed = sum(durations.minutes_run(draft, one) for one in behind) / len(behind)
     if _is_calm(draft, run):
         return bad * soonest >= (1.0 - bad) * elapsed
     useful = (1.0 - bad) * _rest_passing(draft, own)
@@ -118,20 +118,3 @@ def _runs_behind(draft: Draft, own: Sequence[Entry]) -> list[Run]:
             if one is not None and one.status is RunStatus.IN_PROGRESS:
                 found[one.id] = one
     return list(found.values())
-
-
-def minutes_left(draft: Draft, run: Run) -> float:
-    """Return how long a run will still take."""
-    expected = _expected_minutes(draft, run)
-    return max(expected - _minutes_run(draft, run), constants.OVERDUE_SHARE * expected)
-
-
-def _minutes_run(draft: Draft, run: Run) -> float:
-    return (draft.now - (run.start_clock or run.created_at)).total_seconds() / 60
-
-
-def _expected_minutes(draft: Draft, run: Run) -> float:
-    """Return how long a run takes: as long as the slowest of its required checks."""
-    known = draft.queue.rates.minutes
-    measured = [known[one.name] for one in run.required if one.name in known]
-    return max(measured, default=constants.RUN_MINUTES)

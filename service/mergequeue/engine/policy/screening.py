@@ -7,9 +7,9 @@ as not, until what is believed of each clears or convicts it. No entry in the li
 from bisect import bisect_left
 
 from service.mergequeue.engine.model import Entry
-from service.mergequeue.engine.policy import batching, constants, suspecting
+from service.mergequeue.engine.policy import batching, constants, early_looks, suspecting
 from service.mergequeue.engine.records import Suspect
-from service.mergequeue.engine.state import bases, line, slots
+from service.mergequeue.engine.state import bases, line, shares, slots
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.readiness import is_startable
 from service.mergequeue.engine.states import EntryState, RunKind
@@ -49,9 +49,14 @@ def _is_apart(draft: Draft, entry: Entry) -> bool:
     if entry.rank is not None:
         return False
     is_exempt = entry.screened or entry.priority == line.URGENT
-    is_risky = entry.p_fail > constants.RISK_MAX and not is_exempt
+    is_risky = entry.p_fail > early_looks.risk_max(draft) and not is_exempt
     # The head of one with others below it contains them, so alone it would be tested with those.
-    return (is_risky or suspecting.belief_of(draft).is_suspect(entry.id)) and not entry.facts.below
+    return (is_risky or _is_suspect(draft, entry)) and not entry.facts.below
+
+
+def _is_suspect(draft: Draft, entry: Entry) -> bool:
+    is_suspect = suspecting.belief_of(draft).is_suspect(entry.id)
+    return is_suspect and not early_looks.is_as_good_as_before(draft, entry)
 
 
 def is_admitted(draft: Draft, entry: Entry) -> bool:
@@ -92,8 +97,8 @@ def is_overtaken(draft: Draft, entry: Entry, due: EntriesToScreen) -> bool:
 
 def _is_first(draft: Draft) -> bool:
     """Return whether the first pending entry may be screened now, and no other may."""
-    waiting = draft.places.waiting
-    first = draft.entries[waiting[0][2]] if waiting else None
+    waiting = shares.waiting(draft)
+    first = draft.entries[waiting[0]] if waiting else None
     return first is not None and is_due(draft, first) and is_startable(draft, first)
 
 
@@ -111,7 +116,7 @@ def groups_to_retest(draft: Draft, share: float) -> list[tuple[Entry, ...]]:
         return []
     believed = suspecting.belief_of(draft)
     due, idle = EntriesToScreen(draft), []
-    for _, _, pr in draft.places.waiting:
+    for pr in shares.waiting(draft):
         entry = draft.entries[pr]
         if due.has(entry) and is_startable(draft, entry):
             chance = suspecting.failing(draft, entry)

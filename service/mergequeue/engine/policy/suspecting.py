@@ -6,7 +6,7 @@ See docs/explanation/belief.md.
 from collections.abc import Callable, Sequence
 
 from service.mergequeue.engine.model import Entry, Run
-from service.mergequeue.engine.policy import constants, outages
+from service.mergequeue.engine.policy import constants, foresight, outages
 from service.mergequeue.engine.policy.belief import Belief, Charge, odds_of
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.records import Suspect
@@ -26,11 +26,14 @@ UNDECIDED_PERCENT_MAX = 99
 
 def belief_of(draft: Draft) -> Belief:
     """Return what the records say; kept until they change."""
-    known, queue = draft.entries.belief, draft.queue
-    if not isinstance(known, Belief) or (
-        known.records is not queue.records or known.rates is not queue.rates
+    known, queue, least = draft.entries.belief, draft.queue, foresight.convicted_min(draft)
+    if (
+        not isinstance(known, Belief)
+        or known.records is not queue.records
+        or known.rates is not queue.rates
+        or known.convicted_min != least
     ):
-        known = draft.entries.belief = Belief(queue.records, queue.rates)
+        known = draft.entries.belief = Belief(queue.records, queue.rates, least)
     return known
 
 
@@ -156,4 +159,6 @@ def chance_of_failure(draft: Draft, run: Run) -> float:
 
 def _was_taken_back(entry: Entry) -> bool:
     """Return whether breaker holds took back `TAKEN_BACK_MAX` failures of an entry or more."""
-    return entry.restarts.get(Reason.BASE_RED.value, 0) >= constants.TAKEN_BACK_MAX
+    codes = (Reason.BASE_RED, Reason.REPEATED_FAILURE)
+    taken_back = sum(entry.restarts.get(code.value, 0) for code in codes)
+    return taken_back >= constants.TAKEN_BACK_MAX

@@ -19,6 +19,9 @@ from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
 from service.vocabulary import Sha
 
+SEEN_MERGED = frozenset({Reason.MERGED_BY_HAND, Reason.LANDED_UNRECORDED})
+"""The provider shows the pull request as merged, and no landing of the queue says so."""
+
 FOREIGN = 0
 """In the place of a landed pull request: others moved the target, no earlier base holds."""
 
@@ -352,7 +355,7 @@ def _why(draft: Draft, run: Run, made: Progress | None, now_ahead: tuple[Member,
     by_hand = tuple(
         member.pr
         for member, final in gone.items()
-        if final is not None and final.reason is Reason.MERGED_BY_HAND
+        if final is not None and final.reason in SEEN_MERGED
     )
     if by_hand:
         return Broken(Reason.AHEAD_MERGED_BY_HAND, by_hand)
@@ -397,7 +400,7 @@ def _newcomers(draft: Draft, run: Run, now_ahead: tuple[Member, ...]) -> Broken:
     urgent = tuple(pr for pr in extra if draft.entries[pr].priority == 0)
     if urgent:
         return Broken(Reason.INTERRUPTED_BY_URGENT, urgent)
-    if extra and any(draft.entries[pr].run is None for pr in extra):
+    if any(draft.entries[pr].run is None or pr in draft.taken_back for pr in extra):
         return Broken(Reason.AHEAD_RETURNED, extra)
     return Broken(Reason.AHEAD_CHANGED, extra)
 

@@ -73,7 +73,7 @@ class Draft:
     at again. From the rank `changed_from` on, any base may no longer hold; `doubted` names
     runs whose own base may have. `changed` and `changed_runs` are everything written in this step.
     `unwitnessed` names failed runs whose one entry has just left the line, and which may still get
-    a witness.
+    a witness. `taken_back` are pull requests whose early verdict this step has taken back.
     `spare_used_at` is the revision at which all spare slots were used that can be.
     `is_stirred` says that something may start which could not before: anything but a report about a
     run has changed, or a clock of the line has run out; `is_clock_due` is the latter alone.
@@ -107,6 +107,7 @@ class Draft:
         self.changed_from: float | None = None
         self.doubted: set[str] = set()
         self.unwitnessed: set[str] = set()
+        self.taken_back: set[int] = set()
         self.known_trees: tuple[Sha, ...] | None = None
         self.members: dict[str, Member] = {}
         self.heads: dict[str, HeadToMerge] = {}
@@ -280,6 +281,7 @@ class Draft:
         """Release a run that no entry refers to any longer; cancel it if it is still running."""
         may_run = run.phase is RunPhase.TESTING and (
             run.status is RunStatus.IN_PROGRESS
+            or run.is_foreseen
             or any(check.outcome is CheckOutcome.RUNNING for check in run.checks)
         )
         if run.status is RunStatus.IN_PROGRESS:
@@ -294,9 +296,17 @@ class Draft:
         self.judging.discard(run.id)
         self.finished_runs[run.id] = run
         self._stir()
-        self.record(RunRetired(run.id, why))
+        sharing = self._sharing_branch(run)
+        self.record(RunRetired(run.id, why, keeps_branch=bool(sharing)))
         if run.kind is not RunKind.DIRECT:
-            self.request(RetireRun(run.id, stop_ci=may_run))
+            may_run = may_run and all(one.status is not RunStatus.IN_PROGRESS for one in sharing)
+            self.request(RetireRun(run.id, stop_ci=may_run, keeps_branch=bool(sharing)))
+
+    def _sharing_branch(self, run: Run) -> list[Run]:
+        """Return the other runs on its test branch: what it repeats, and what repeats it."""
+        if run.repeats is None and not run.is_repeated:
+            return []
+        return [one for one in self.runs.values() if one.branch == run.branch]
 
     def is_kept(self, run: Run) -> bool:
         """Return whether this failed run stays without an entry, as a witness may reject by it."""

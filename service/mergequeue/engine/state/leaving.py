@@ -92,6 +92,14 @@ def come_back(draft: Draft, returns: Sequence[Back]) -> None:
     line.rejoin(draft, anchor, [back.pr for back in returns])
 
 
+def keep_places(draft: Draft, returns: Sequence[Back]) -> None:
+    """Return entries that were out to their own places, whatever restarts behind them."""
+    entries = [draft.entries[back.pr] for back in returns]
+    _let_go(draft, entries, [back.reason for back in returns])
+    for back in returns:
+        _pending(draft, back)
+
+
 def abandon(draft: Draft, bisection: Bisection, reason: Reason, detail: Detail = NOTHING) -> None:
     """Give up a bisection: no entry is judged, and undecided ones return."""
     undecided = close(draft, bisection, None, reason)
@@ -118,11 +126,13 @@ def close(
     return tuple(draft.entries[entry.pr] for entry in undecided)
 
 
-def hold_out(draft: Draft, entry: Entry, detail: Detail) -> None:
+def hold_out(
+    draft: Draft, entry: Entry, detail: Detail, reason: Reason = Reason.CONFLICT_AHEAD
+) -> None:
     """Take an entry out for as long as those in `detail.prs` are there: it conflicts with them."""
-    _let_go(draft, [entry], [Reason.CONFLICT_AHEAD])
-    held = _bare(entry, _one_more(entry, Reason.CONFLICT_AHEAD), held_by=detail.prs)
-    draft.move(held, EntryState.PENDING, Reason.CONFLICT_AHEAD, detail)
+    _let_go(draft, [entry], [reason])
+    held = _bare(entry, _one_more(entry, reason), held_by=detail.prs)
+    draft.move(held, EntryState.PENDING, reason, detail)
 
 
 def set_aside(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOTHING) -> None:
@@ -210,7 +220,7 @@ def leave_alone(
 
 def state_after(reason: Reason) -> EntryState:
     """The final state that a kept leaving leads to."""
-    return EntryState.MERGED if reason is Reason.MERGED_BY_HAND else EntryState.CANCELLED
+    return EntryState.MERGED if reason in bases.SEEN_MERGED else EntryState.CANCELLED
 
 
 def is_landing(draft: Draft, entry: Entry) -> bool:

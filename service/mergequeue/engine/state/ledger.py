@@ -29,6 +29,7 @@ def clear(draft: Draft, entries: Sequence[Entry]) -> None:
 
 def review(draft: Draft) -> None:
     """Draw what follows for the records from those that have left."""
+    _join_failures(draft)
     kept, finals = draft.queue.records, draft.finished_entries.values()
     if not kept or draft.finished_entries.keys().isdisjoint(
         one.entry for record in kept for one in record.suspects
@@ -42,6 +43,27 @@ def review(draft: Draft) -> None:
     ]
     kept = blame.explained(records.merged(kept, merged), culprits)
     _put(draft, _live(draft, kept))
+
+
+def _join_failures(draft: Draft) -> None:
+    """Of failures alike upon an entry that left without landing, the breaker keeps the newest.
+
+    The entry may have caused them all, and nobody can ask it any more.
+    """
+    finals = draft.finished_entries.values()
+    gone = {final.pr for final in finals if final.state is not EntryState.MERGED}
+    if not gone:
+        return
+    memory = draft.queue.breaker
+    seen: set[tuple[int, str]] = set()
+    kept: list[Failure] = []
+    for one in reversed(memory.failures):
+        causes = {(pr, one.fingerprint) for pr in gone.intersection(one.base)}
+        if seen.isdisjoint(causes):
+            kept.insert(0, one)
+        seen |= causes
+    if len(kept) < len(memory.failures):
+        draft.put_queue(replace(draft.queue, breaker=replace(memory, failures=tuple(kept))))
 
 
 def _live(draft: Draft, kept: tuple[Record, ...]) -> tuple[Record, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
-from service.mergequeue.engine.model import Entry, LandedStep
+from service.mergequeue.engine.model import Entry, LandedStep, WaitingKey
 from service.mergequeue.engine.state import waiting
 from service.mergequeue.engine.state.graph import Graph
 from service.mergequeue.engine.states import EntryState
@@ -65,7 +65,7 @@ def effect_on_followers(entry: Entry) -> tuple[object, ...]:
 class Places:
     """The index.
 
-    `line` is (rank, pull request) in order, `waiting` (priority, seq, pull request) in order;
+    `line` is (rank, pull request) in order, `waiting` the keys of those that wait, in order;
     the sets are numbers of pull requests that a clock or another's leaving may move: `idle` are
     placed ones that wait for a run, `delayed` those whose branch is built later, `verified` those
     that a passed run proves, `stacked` those with others below them, `dependent` those that depend
@@ -75,7 +75,7 @@ class Places:
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self.line: list[tuple[int, int]] = []
-        self.waiting: list[tuple[int, int, int]] = []
+        self.waiting: list[WaitingKey] = []
         self.not_ready: set[int] = set()
         self.failing: set[int] = set()
         self.held: set[int] = set()

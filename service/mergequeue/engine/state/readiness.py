@@ -8,7 +8,7 @@ from service.mergequeue.engine.outputs import Tell
 from service.mergequeue.engine.reasons import NEEDS, NOT_READY_ORDER, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.reported import Facts
-from service.mergequeue.engine.state import leaving, stacks, waiting
+from service.mergequeue.engine.state import bases, leaving, shares, stacks, undone, waiting
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import is_expected
 from service.mergequeue.engine.states import EntryState, RunPhase
@@ -79,9 +79,12 @@ def unmet_of(facts: Facts, branch: str) -> tuple[Reason, ...]:
 
 def leaving_of(before: Facts, after: Facts, entry: Entry, branch: str) -> Reason | None:
     """Why fresh facts end this submission; None when they do not."""
+    if after.state is PullRequestState.MERGED and after.base != branch:
+        return Reason.MERGED_INTO_OTHER_BRANCH
+    if after.landed_by_us:
+        return Reason.LANDED_UNRECORDED
     if after.state is PullRequestState.MERGED:
-        right = after.base == branch
-        return Reason.MERGED_BY_HAND if right else Reason.MERGED_INTO_OTHER_BRANCH
+        return Reason.MERGED_BY_HAND
     if after.state is PullRequestState.CLOSED:
         return Reason.PR_CLOSED
     if after.head != entry.head:
@@ -104,7 +107,7 @@ def evidence_of_leaving(reason: Reason, facts: Facts) -> Detail:
             return Detail(text=reason.record.evidence, sha=facts.head)
         case Reason.BASE_CHANGED:
             return Detail(text=facts.base)
-        case Reason.MERGED_BY_HAND:
+        case Reason.MERGED_BY_HAND | Reason.LANDED_UNRECORDED:
             return Detail(sha=facts.merged_sha)
         case Reason.MERGED_INTO_OTHER_BRANCH:
             return Detail(text=facts.base, sha=facts.merged_sha)
@@ -137,11 +140,19 @@ def unmet_now(draft: Draft, entry: Entry) -> tuple[Reason, ...]:
         open_ones.add(entry.refusal.reason)
     if draft.is_parallel and entry.targets is None:
         open_ones.add(Reason.IMPACTED_TARGETS_MISSING)
+    if undone.waits(draft, entry):
+        open_ones.add(Reason.UNDOES_LANDED_WORK)
+    return _in_order(open_ones | _timed(draft, entry))
+
+
+def _timed(draft: Draft, entry: Entry) -> set[Reason]:
+    """Return the open conditions that a time may end."""
+    found = set()
     if any(one.holds(draft.now) for one in entry.facts.ruled.waits):
-        open_ones.add(Reason.WAITS_FOR_RULE)
+        found.add(Reason.WAITS_FOR_RULE)
     if waiting.is_early(entry.facts, draft.now):
-        open_ones.add(Reason.NOT_BEFORE)
-    return _in_order(open_ones)
+        found.add(Reason.NOT_BEFORE)
+    return found
 
 
 def _in_order(open_ones: Set[Reason | None]) -> tuple[Reason, ...]:
@@ -181,6 +192,7 @@ def _wake(draft: Draft, entry: Entry) -> None:
         if entry.seq is None:
             entry = replace(entry, seq=draft.queue.next_seq)
             draft.put_queue(replace(draft.queue, next_seq=draft.queue.next_seq + 1))
+        entry = shares.give_turn(draft, entry)
         draft.move(entry, EntryState.PENDING, Reason.NOW_READY)
     elif (ends := gives_up_at(entry, hours)) is not None and ends <= draft.now:
         words = ", ".join(reason.value for reason in entry.unmet)
@@ -227,7 +239,7 @@ def _leave_if_due(draft: Draft, entry: Entry) -> None:
         if run is not None:
             leaving.restart(draft, run, reason, entry.cancel_detail)
         return
-    if reason is Reason.MERGED_BY_HAND and not _is_merge_seen(draft, entry):
+    if reason in bases.SEEN_MERGED and not _is_merge_seen(draft, entry):
         return
     leaving.leave(draft, entry, leaving.state_after(reason), reason, entry.cancel_detail)
 
@@ -248,10 +260,15 @@ def _clear_conflicts(draft: Draft) -> None:
     left = {entry.pr for entry in draft.finished_entries.values()}
     held = [draft.entries[pr] for pr in draft.places.held]
     freed = [
-        entry for entry in held if any(_is_gone(draft, other, left) for other in entry.held_by)
+        undone.freed(draft, entry)
+        for entry in held
+        if any(_is_gone(draft, other, left) for other in entry.held_by)
+        or undone.is_freed(draft, entry)
     ]
     if not freed:
         return
+    for entry in freed:
+        draft.put(entry)
     freed.sort(key=lambda entry: entry.rank or 0)
     back = [
         leaving.Back(entry.pr, Reason.CONFLICT_CLEARED, Detail(prs=entry.held_by))

@@ -1,14 +1,14 @@
 """Slots: how many are free, and which runs share them (docs/design/testing.md 3)."""
 
 from service.mergequeue.engine.state.draft import Draft
-from service.mergequeue.engine.states import MAIN_SLOTS, PROBE_SLOTS, SPARE, RunKind
+from service.mergequeue.engine.states import GIVES_WAY, MAIN_SLOTS, PROBE_SLOTS, RunKind
 
 _ALL_SLOTS = MAIN_SLOTS | PROBE_SLOTS
 
 
 def free(draft: Draft) -> int:
     """Main slots that are free, or used by runs that give way to everything."""
-    return unused(draft) + draft.runs.in_progress(SPARE)
+    return unused(draft) + draft.runs.in_progress(GIVES_WAY)
 
 
 def unused(draft: Draft) -> int:

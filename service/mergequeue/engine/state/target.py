@@ -18,6 +18,9 @@ from service.mergequeue.engine.states import EntryState
 def moved(draft: Draft, one: TargetMoved) -> None:
     """The tip as read now. A commit we know changes nothing, unless history was rewritten."""
     holds.release_all(draft, frozenset({HoldReason.TARGET_MISSING}), "the branch is back")
+    for pr, sha in one.ours:
+        if (entry := draft.entries.get(pr)) is not None:
+            draft.put(replace(entry, facts=replace(entry.facts, landed_by_us=True, merged_sha=sha)))
     queue = draft.queue
     if queue.tip is None:
         _set_foreign(draft, KeptMove(one.tip, one.prs, rewritten=False))
@@ -165,9 +168,7 @@ def _is_proved(entry: Entry) -> bool:
 
 def _by_hand(draft: Draft, prs: tuple[int, ...]) -> list[Entry]:
     """Entries that others merged, in queue order: named with the move, or seen before it."""
-    waiting = {
-        pr for pr in draft.places.leaving if draft.entries[pr].cancel is Reason.MERGED_BY_HAND
-    }
+    waiting = {pr for pr in draft.places.leaving if draft.entries[pr].cancel in bases.SEEN_MERGED}
     numbers = {pr for pr in prs if pr in draft.entries} | waiting
     return sorted(
         (draft.entries[pr] for pr in numbers),
@@ -179,7 +180,9 @@ def _end_merged(draft: Draft, merged: list[Entry], tip: Tip) -> None:
     for entry in merged:
         final = replace(entry, cancel=None, landed_sha=entry.facts.merged_sha)
         detail = Detail(sha=entry.facts.merged_sha or tip.sha)
-        leaving.leave(draft, final, EntryState.MERGED, Reason.MERGED_BY_HAND, detail)
+        by_us = entry.facts.landed_by_us
+        reason = Reason.LANDED_UNRECORDED if by_us else Reason.MERGED_BY_HAND
+        leaving.leave(draft, final, EntryState.MERGED, reason, detail)
 
 
 def _is_predicted(draft: Draft, tip: Tip, merged: list[Entry]) -> bool:

@@ -25,6 +25,7 @@ AUDITS: tuple[Audit[QueueFacts], ...] = (
     checks.checks_on_target,
     checks.proof_of_reports,
     queue.leftover_branches,
+    queue.restored_backup,
 )
 
 
@@ -58,7 +59,9 @@ async def examine(
         read = await facts.read_facts(runtime, repository, named, tip, queue_of)
     except ProviderError:
         pass  # the provider's own audits say what cannot be read, and why
-    found = [] if read is None else [one for each in AUDITS for one in each.findings(read)]
+    known = runtime.troubles.of(repo.host, repo.owner)
+    found = queue.service.findings(queue.ServiceFacts(known, runtime.clock.now()))
+    found += [] if read is None else [one for each in AUDITS for one in each.findings(read)]
     subject = await _subject(runtime, repository, named, queue_of, (tip, read))
     found += await provider.audit(subject)
     return Examination(named, audits.ordered(found))

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from service.accounts.store import audit
+from service.accounts.store.audit import AuditEntry
 from service.accounts.tenants import RepositoryRecord
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.model import MergeQueue
@@ -18,7 +20,7 @@ from service.mergequeue.operations import (
 )
 from service.mergequeue.operations.requirements import Resolved
 from service.mergequeue.operations.run_failures import RunFailures
-from service.mergequeue.store import audited, queues, runs
+from service.mergequeue.store import audited, queues, restored, runs
 from service.provenance import Proof
 from service.provider import audits
 from service.provider.port import Provider
@@ -59,7 +61,8 @@ class QueueFacts:
 
     `on_tests`, `on_pulls`, `on_target`: reports on the newest test branches, on the heads of open
     pull requests, and on the target's tip. `leftovers`: branches under our prefix of no run.
-    `excuse_proof`: what must prove a report that excuses a failed check.
+    `excuse_proof`: what must prove a report that excuses a failed check. `restored`: what the audit
+    log says of restored backups.
     """
 
     repo: RepoRef
@@ -75,6 +78,7 @@ class QueueFacts:
     on_target: Reports
     leftovers: tuple[str, ...]
     excuse_proof: Proof
+    restored: tuple[AuditEntry, ...]
 
     @property
     def required(self) -> tuple[RequiredName, ...]:
@@ -149,6 +153,7 @@ async def read_facts(
         drafts = vehicles.choice_of(advice, None).wants_drafts
     present = await provider.vehicles(repo)
     recorded = await runtime.store.read(runs.recorded_branches, repository.id)
+    subject = f"{repo.host}/{repo.slug}@{branch}"
     ours = {one.sha for one in present}
     opened = await provider.open_pull_requests(repo, branch)
     heads = [one.head for one in opened if one.head not in ours]
@@ -174,6 +179,9 @@ async def read_facts(
         ),
         excuse_proof=await runtime.store.read(
             runtime.links.of(RunFailures).excuse_proof, repository.id
+        ),
+        restored=await runtime.store.read(
+            audit.of_subject, repository.org_id, restored.ACTION, subject
         ),
     )
 

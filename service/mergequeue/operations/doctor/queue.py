@@ -1,7 +1,10 @@
 """Audits of the queue: its state, settings and branches."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
+from service import troubles
 from service.mergequeue.engine.reasons import LIFTED_BY_PERSON
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import vehicles
@@ -11,6 +14,23 @@ from service.provider import audits
 from service.provider.audits import Finding, audit, error, note, warning
 from service.provider.values import Vehicle
 from service.text import markdown
+from service.troubles import Trouble
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceFacts:
+    """The troubles that keep the service from working on the repository."""
+
+    troubles: tuple[Trouble, ...]
+    now: datetime
+
+
+@audit("service", "Nothing keeps Headgate from working.")
+def service(facts: ServiceFacts) -> Iterator[Finding]:
+    """Yield an error for each trouble for which an operator must act, a note for the others."""
+    for one in facts.troubles:
+        found, mend = troubles.statement(one, facts.now), troubles.remedy(one)
+        yield error(found, mend) if one.who_must_act == "operator" else note(found, mend)
 
 
 @audit("queue-state", "The queue is running, and nothing holds it.")
@@ -72,6 +92,36 @@ def vehicle_kind(facts: QueueFacts) -> Iterator[Finding]:
             f"{facts.advice.reason}",
             f"{mend[0].upper()}{mend[1:]}.",
         )
+
+
+RESTORED_FOR = timedelta(days=14)
+"""So long a restored backup is named."""
+
+
+@audit("restored-backup", "The database is as new as what Headgate has done.")
+def restored_backup(facts: QueueFacts) -> Iterator[Finding]:
+    """Yield a warning about what is not known since a backup was restored."""
+    for entry in facts.restored:
+        if entry.at < facts.now - RESTORED_FOR:
+            continue
+        since, landed, forgotten = (entry.data[name] for name in ("since", "landed", "forgotten"))
+        ended = entry.data.get("ended")
+        left = f" {_numbers(ended)} had left the queue and left it again." if ended else ""
+        yield warning(
+            f"A backup was restored by {entry.at:%Y-%m-%d %H:%M} UTC. Of the time after {since} it "
+            f"has no record of landings of {_numbers(landed)} and of submissions of "
+            f"{_numbers(forgotten)}.{left}",
+            "Revoke again the API tokens that were revoked since then, and compare settings, holds "
+            "and members with what you remember. `headgate audit` names the landings.",
+        )
+
+
+def _numbers(found: object) -> str:
+    """Return pull requests by number, few of them."""
+    numbers = [int(each) for each in found] if isinstance(found, list | dict) else []
+    shown = ", ".join(f"#{each}" for each in sorted(numbers)[:NAMED_MAX])
+    more = f" and {len(numbers) - NAMED_MAX} more" if len(numbers) > NAMED_MAX else ""
+    return f"{shown}{more}" if numbers else "no pull request"
 
 
 NAMED_MAX = 5

@@ -34,6 +34,12 @@ class Token(SnakeAnswer):
     """When it ends; null: never."""
     last_used_at: Time | None
     """When it was used last; null: never."""
+    open_entries: int
+    """Pull requests that it may have in all queues at a time; 0: no limit. For example `6`."""
+    ci_minutes: int
+    """CI minutes a day (UTC) that the test runs of its pull requests may take; 0: no limit. For
+    example `600`.
+    """
 
 
 class IssuedToken(Token):

@@ -2,20 +2,22 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from service.http.models.answers.common import (
     Count,
     Id,
     Number,
+    RecordVersion,
     Sha,
     SnakeAnswer,
     Time,
     open_word,
 )
+from service.mergequeue.api.models.answers.next_steps import CallShown
 from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
-from service.mergequeue.reasons.record import HoldScope
+from service.mergequeue.reasons.record import HoldScope, StepKind, WhoMustAct
 from service.mergequeue.wording.failed_tests import Standing
 from service.notifications.api.models.answers.messages import RepositoryMessage
 from service.vocabulary import ActorKind
@@ -148,6 +150,10 @@ class FailedCheckInMessage(SnakeAnswer):
     """Its log; null without an address. For example `https://github.com/octo/widgets/runs/1`."""
     because: str | None
     """The job that failed, because of which this one was skipped; else null. For example `lint`."""
+    foreseen: str | None
+    """What shows that it cannot pass any more, if it counted before its end; else null. For example
+    `step Test of job unit (3.11) failed`.
+    """
 
 
 class FailedTestInMessage(SnakeAnswer):
@@ -201,6 +207,81 @@ class WithFailures(SnakeAnswer):
 
     failures: FailuresInMessage | None
     """What failed in its test run; null if nothing did."""
+
+
+class OwnerInMessage(SnakeAnswer):
+    """A pull request with which another one conflicts."""
+
+    pr_number: Number
+    """Number of the pull request."""
+    author: str
+    """Login of its author. For example `alice`."""
+    merged: bool
+    """Whether it has been merged; else it is ahead in the queue."""
+
+
+class NextStepInMessage(SnakeAnswer):
+    """What to do next, as `/getNextStep` says, with the failures that fit."""
+
+    kind: Annotated[str, open_word(StepKind)]
+    """What to do."""
+    text: str
+    """The same in a sentence or two. For example `Ask a maintainer so that the required reviews
+    approve it.`
+    """
+    code: str
+    """Why: code of a reason, a condition, a hold or a refusal. For example `review_required`."""
+    who_must_act: WhoMustAct
+    """Who must act."""
+    person: str | None
+    """Of `ASK` the login of the person to ask; null if any of `who_must_act` can help. For example
+    `alice`.
+    """
+    since: Time | None
+    """Since when it is so; null where that is not known."""
+    at: Time | None
+    """Of `RESUBMIT` the earliest time, null: at once. Of others when the wait ends at the latest;
+    null where that is not known.
+    """
+    pull_requests: list[Number]
+    """The pull requests that it depends on; of `SUPERSEDED` the one that has its work."""
+    commit: Sha | None
+    """Of `REBASE` the commit to rebase onto, of `DONE` the one that landed, of `SUPERSEDED` the
+    landing that has its work; else null.
+    """
+    paths: list[str]
+    """The paths in conflict, or of the work that it would take back, as far as known. For example
+    `["cart.py"]`
+    """
+    conflicts_with: list[OwnerInMessage]
+    """The pull requests with which it conflicts, as far as known, and their authors."""
+    failures: FailuresInMessage | None
+    """What failed; null if nothing did."""
+    percent: Annotated[int, Field(ge=1, le=100)] | None
+    """How sure it is that the pull request breaks its tests; null where nothing is believed."""
+    suspects: list[Number]
+    """The pull requests that may have caused its failure."""
+    call: CallShown | None
+    """The next call to Headgate, after what `kind` asks for was done; null if none follows."""
+    record_version: RecordVersion
+    """Changes with the step."""
+
+
+class NextStepChanged(QueueMessage):
+    """What to do next about a pull request is of another kind than before, and not `WAIT`."""
+
+    http_details_url: str | None
+    """Page of the pull request; null without pages. For example `https://queue.example.org/octo`"""
+    pr_number: Number
+    """The pull request."""
+    author: str
+    """Login of its author. For example `alice`."""
+    entry_id: Id
+    """The submission: the same in all of its states."""
+    pr_sha: Sha
+    """The head that was submitted."""
+    next_step: NextStepInMessage
+    """What to do next."""
 
 
 class PullRequestFailed(PullRequestMessage, FailureReason, WithFailures):
@@ -315,6 +396,58 @@ class QueueChanged(QueueMessage):
     """Counts the changes of the queue: drop what is older than you have."""
 
 
+class TargetMessage(QueueMessage):
+    """A watched check of a target branch turned red, was searched to its end, or is green again."""
+
+    http_details_url: str | None
+    """Page of the queue; null without pages. For example `https://queue.example.org/octo`"""
+    check: str
+    """Name of the check. For example `nightly`"""
+    report_url: str
+    """The failed report that began the search. For example `https://github.com/octo/widgets/runs/1`"""
+    red_commit: Sha
+    """The commit on which the check was seen red."""
+    culprit_commit: Sha | None
+    """The commit that broke it; null while it is not known."""
+    culprit_pr_number: Number | None
+    """The pull request that landed with that commit; null while it is not known."""
+    revert_pr_number: Number | None
+    """The pull request that reverts it; null without one."""
+    suspects: list[Number]
+    """Pull requests of which each may have broken it, if the search ended without a culprit."""
+    reason_message: str
+    """Where it stands, in sentences. For example `#12 broke it. Headgate opens a revert.`"""
+
+
+class ConflictSide(SnakeAnswer):
+    """A pull request of a conflict."""
+
+    number: Number
+    """Number of the pull request."""
+    head: Sha
+    """Its head."""
+    author: str | None
+    """Login of its author; null if it is not open any more. For example `bob`."""
+
+
+class ConflictGone(QueueMessage):
+    """Two pull requests do not conflict any more: one has moved, was closed or has landed."""
+
+    pull_requests: list[ConflictSide]
+    """Both pull requests, the lower number first."""
+    paths: list[str]
+    """The files in which they conflict. For example `["src/cart.py"]`."""
+
+
+class ConflictForeseen(ConflictGone):
+    """One of two open pull requests conflicts once the other has landed."""
+
+    rebases: list[Number]
+    """Which of both is to be rebased in the order with the fewest rebases."""
+    advice: str | None
+    """That order. For example `Land #4 first, then rebase #7: 1 rebase.`"""
+
+
 QUEUE_MESSAGES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("pull_request.submitted", PullRequestSubmitted),
     ("pull_request.not_ready", PullRequestMessage),
@@ -332,6 +465,7 @@ QUEUE_MESSAGES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("pull_request_batch.failed", BatchFailed),
     ("pull_request_batch.canceled", BatchCanceled),
     ("pull_request_batch.merged", BatchMerged),
+    ("next_step.changed", NextStepChanged),
     ("test_run.started", TestRunMessage),
     ("test_run.finished", TestRunMessage),
     ("queue.created", QueueChanged),
@@ -342,5 +476,10 @@ QUEUE_MESSAGES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("queue.released", QueueChanged),
     ("queue.drained", QueueChanged),
     ("queue.landing_mismatch", QueueChanged),
+    ("target.red", TargetMessage),
+    ("target.culprit", TargetMessage),
+    ("target.green", TargetMessage),
+    ("conflict.foreseen", ConflictForeseen),
+    ("conflict.gone", ConflictGone),
 )
 """Events and their messages."""

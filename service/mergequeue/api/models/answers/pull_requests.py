@@ -17,15 +17,17 @@ from service.http.models.answers.common import (
     WithIgnored,
     open_word,
 )
+from service.http.models.answers.troubles import TroubleShown
 from service.http.models.shared import TAKE_MAX
-from service.mergequeue.api.models.answers.runs import IncompleteReport, RequiredCheckShown
+from service.mergequeue.api.models.answers.conflicts import ConflictOf
+from service.mergequeue.api.models.answers.next_steps import FailuresShown, NextStepShown
+from service.mergequeue.api.models.answers.runs import RequiredCheckShown
 from service.mergequeue.api.models.lists import EVENTS_MAX
 from service.mergequeue.engine.explaining.conditions import ConditionCode
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.engine.suspicion import Fate
 from service.mergequeue.reasons.record import WhoMustAct
-from service.mergequeue.wording.failed_tests import Standing
 from service.vocabulary import RequiredSource
 
 Priority = Annotated[int, Field(ge=0, le=255)]
@@ -341,73 +343,6 @@ class SuspicionShown(Answer):
     """The newest 3 of these, the oldest first."""
 
 
-class FailedCheckShown(Answer):
-    """A required check because of which a pull request failed."""
-
-    name: str
-    """Name of the check. For example `unit`."""
-    url: str | None
-    """Its log; null without an address. For example `https://github.com/octo/widgets/runs/1`."""
-    because: str | None
-    """The job that failed, because of which this one was skipped; else null. For example `lint`."""
-
-
-class FailedTestShown(Answer):
-    """A test that failed in the newest test run of a pull request."""
-
-    id: Id
-    """The test."""
-    name: str
-    """Its file and name. For example `tests/test_cart.py::test_total`."""
-    file: str | None
-    """Its file, as its report names it; null without one. For example `cart.test.ts`."""
-    line: Number | None
-    """The line of the test in its file; null if its report does not say."""
-    message: str
-    """First line of what failed. For example `AssertionError: 10.01 != 10.0`."""
-    trace: list[str]
-    """The first 12 lines of its trace; empty without one. For example `["assert 1 == 2"]`"""
-    known_as: Annotated[str, open_word(Standing)]
-    """What it was when the run began: `new` had not failed before, `seen` had. `flaky` and `broken`
-    are its health, `excused` is quarantined.
-    """
-    quarantined: bool
-    """Whether its failure counts as passed."""
-    new_failure_text: bool
-    """Whether it failed in a way that is new."""
-    fails_on: str | None
-    """The target branch if the test failed there as well before the run; null: not that we know.
-    For example `main`.
-    """
-    log: str | None
-    """The CI run that reported it; null without an address. For example
-    `https://github.com/octo/widgets/actions/runs/1`.
-    """
-    page: str | None
-    """Our page of the test; null without an address. For example
-    `https://queue.example.org/octo/widgets/tests/1`.
-    """
-
-
-class FailuresShown(Answer):
-    """What failed in the newest test run, and how sure it is that the pull request is at fault."""
-
-    text: str
-    """How the cause was found; empty while that is not known. For example
-    `It failed in 2 test runs. No other PR was in its base.`
-    """
-    checks: list[FailedCheckShown]
-    """The required checks that failed."""
-    tests: list[FailedTestShown]
-    """The first 5 of the tests that failed, new failures first."""
-    failed_tests: Count
-    """How many tests failed and are not excused."""
-    excused_tests: Count
-    """How many more failed and are quarantined."""
-    incomplete_reports: list[IncompleteReport]
-    """Required checks whose failures are not excused, for what their reports lack."""
-
-
 class Explanation(Answer):
     """Why a pull request has not landed yet."""
 
@@ -419,7 +354,11 @@ class Explanation(Answer):
     """Why it is in this state, as a code."""
     summary: str
     """The same as a sentence. For example `It waits for #478, which is ahead.` After its end, what
-    to do about it as well."""
+    to do about it as well. While something keeps Headgate from working, it begins with that."""
+    troubles: list[TroubleShown]
+    """What keeps Headgate from working on the repository now, the gravest first; empty while all
+    is well, and after the end of the submission.
+    """
     conditions: list[ConditionShown]
     """Everything that must hold before it lands, in order."""
     next: NextNews | None
@@ -448,6 +387,12 @@ class Explanation(Answer):
     """The required checks of the test run that counts for it, each with the report that counts;
     empty before its first test run.
     """
+    conflicts: list[ConflictOf]
+    """Other open pull requests with which it conflicts, queued or not, as far as `conflictRadar`
+    has found; empty after its end.
+    """
+    next_step: NextStepShown
+    """What to do about it, as `/getNextStep` says."""
     page: str | None
     """Page of the pull request; null without an address. For example
     `https://queue.example.org/octo/widgets/main/pull/482`.

@@ -18,6 +18,7 @@ from service.http.models.answers.common import (
     WithIgnored,
     open_word,
 )
+from service.http.models.answers.troubles import TroubleShown
 from service.http.models.shared import TAKE_MAX
 from service.mergequeue.api.models.answers.pull_requests import ListedSubmission
 from service.mergequeue.api.models.lists import EVENTS_MAX
@@ -169,6 +170,10 @@ ENQUEUED_MAX = 5_000
 class QueueWithEntries(WithIgnored, Queue):
     """A queue with every submission that has not ended, in its order."""
 
+    troubles: list[TroubleShown]
+    """What keeps Headgate from working on the repository now, beside the holds of the queue; empty
+    while all is well.
+    """
     enqueued_pull_requests: Annotated[list[ListedSubmission], Field(max_length=ENQUEUED_MAX)]
     """Every submission that has not ended, in order."""
     enqueued_pull_requests_truncated: LeftOut[Literal[True]] = None

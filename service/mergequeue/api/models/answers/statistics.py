@@ -81,6 +81,10 @@ class MeasuredRates(Answer):
     """The share of test runs that fail although every change in them is good. For example 0.02."""
     conflict: Rate
     """The share of submissions that fail only together with others. For example 0.03."""
+    foreseen: Rate
+    """The share of the expected failures that is on pull requests with a chance of failing of more
+    than 20 %. For example 0.4. Below 0.3 adaptive batches test pull requests alone beside the line.
+    """
     minutes: dict[str, Annotated[float, Field(ge=0)]]
     """How many minutes each required status usually takes, by name. For example
     `{"unit": 12.5}`

@@ -1,0 +1,1 @@
+"""Inputs of `headgate audit` beside the database, and its output."""

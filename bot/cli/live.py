@@ -1,0 +1,199 @@
+"""Follow a test command while it runs: report failed tests, and name the tests to run first.
+
+Nothing here changes how the command ends. The service is asked for suspected tests for at most
+`START_MAX_S` before the command starts, and a report that is under way when it ends is awaited for
+at most `END_MAX_S`.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from bot.cli import output, suspects
+from bot.cli.job_service import FreshToken, JobService
+from bot.cli.live_lines import EndedTest, LiveFile, ReportFiles
+from bot.uploader import pytest_hook, transport
+from bot.uploader.transport import Json, Request, RequestFailed
+
+START_MAX_S = 3.0
+END_MAX_S = 2.0
+POLL_S = 0.2
+SEND_TIMEOUT_S = 10.0
+REPORT = "/flaky-tests/report-early-failure"
+
+REPORTS_MAX = 20
+"""Failed tests that one command reports before its end, as many as the service takes of a job."""
+
+PYTEST_MODULE = "headgate_pytest.py"
+
+FIELDS = ("sha", "branch", "pr_number", "run_id", "run_attempt", "job", "source_root")
+"""Metadata of an upload that an early report has as well."""
+
+NEVER_COUNTS = frozenset({"no_test_run", "unproved", "over"})
+"""Answers about the job itself: no other test of it would count either."""
+
+
+class Job(NamedTuple):
+    """A job that runs tests: its service, its metadata, and the reports that it writes."""
+
+    service: JobService
+    metadata: Json
+    globs: Sequence[str]
+    reports_are_final: bool = False
+
+
+@contextmanager
+def followed(job: Job, started_s: float) -> Iterator[dict[str, str]]:
+    """Follow the command that runs in the block; yield the variables that it gets.
+
+    A command that cannot be followed runs all the same, without them.
+    """
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="headgate-"))
+    except OSError:
+        yield {}
+        return
+    try:
+        token = FreshToken(job.service)
+        variables = _prepare(folder, job, token)
+        sources = (
+            LiveFile(folder / "live"),
+            ReportFiles(job.globs, started_s, are_final=job.reports_are_final),
+        )
+        follower = _Follower(_Reporter(job, token), sources)
+        follower.start()
+        try:
+            yield variables
+        finally:
+            follower.end()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _prepare(folder: Path, job: Job, token: FreshToken) -> dict[str, str]:
+    """Write what the command reads and writes; return the variables that name it."""
+    (folder / "live").touch(mode=0o600)
+    shutil.copyfile(pytest_hook.__file__, folder / PYTEST_MODULE)
+    before = os.environ.get("PYTHONPATH")
+    variables = {
+        pytest_hook.LIVE: str(folder / "live"),
+        "PYTHONPATH": os.pathsep.join((str(folder), before)) if before else str(folder),
+    }
+    found = _suspects_within(job, token)
+    if found:
+        path = folder / "suspects.json"
+        path.write_text(json.dumps(suspects.document(found)), "utf-8")
+        variables[pytest_hook.SUSPECTS] = str(path)
+    return variables
+
+
+def _suspects_within(job: Job, token: FreshToken) -> list[Json]:
+    """Return the tests to run first; empty where they do not arrive within `START_MAX_S`."""
+    found: list[Json] = []
+
+    def ask() -> None:
+        try:
+            service = job.service.connect(token.get(), bool, START_MAX_S)
+            answer = service.send(suspects.request_of(job.service, str(job.metadata["sha"])), ())
+            found.extend(suspects.tests_of(answer)[: suspects.LIMIT])
+        except RequestFailed:
+            return
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(START_MAX_S)
+    return list(found)
+
+
+class _Follower(threading.Thread):
+    """Reads what the runner tells, and hands it on, until the command has ended."""
+
+    def __init__(self, reporter: "_Reporter", sources: Sequence[LiveFile | ReportFiles]) -> None:
+        super().__init__(daemon=True)
+        self._reporter = reporter
+        self._sources = sources
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        while not self._ended.wait(POLL_S) and not self._reporter.is_done:
+            for source in self._sources:
+                for ended in source.read():
+                    if not self._ended.is_set():
+                        self._reporter.take(ended)
+
+    def end(self) -> None:
+        """Stop; a report that is being sent is awaited for a moment, and left behind then."""
+        self._ended.set()
+        self.join(END_MAX_S)
+
+
+class _Reporter:
+    """Sends failed tests until one counts, and takes that back if the test passes after all."""
+
+    def __init__(self, job: Job, token: FreshToken) -> None:
+        self._job = job
+        self._token = token
+        self._org = ""
+        self._sent: dict[tuple[str, str, str, str], bool] = {}
+        self._last_counted: EndedTest | None = None
+        self.is_done = False
+
+    def take(self, ended: EndedTest) -> None:
+        """Send a test if it changes what the service knows; one that cannot be sent is left out."""
+        if ended.has_passed:
+            if self._last_counted is not None and ended.names == self._last_counted.names:
+                self._send(ended)
+                self._last_counted = None
+                output.log(f"headgate: {_shown(ended)} passed when it was tried again")
+            return
+        is_known = self._sent.get(ended.names, False) or (
+            ended.names in self._sent and not ended.is_final
+        )
+        if self._last_counted is not None or is_known or len(self._sent) >= REPORTS_MAX:
+            return
+        self._sent[ended.names] = ended.is_final
+        standing = self._send(ended)
+        if standing == "counts":
+            self._last_counted = ended
+            output.log(f"headgate: {_shown(ended)} failed; the test run is judged by it")
+        self.is_done = standing in NEVER_COUNTS
+
+    def _send(self, ended: EndedTest) -> str:
+        """Send one test once; return what it moves, empty if the service was not reached."""
+        try:
+            service = self._job.service.connect(self._token.get(), bool, SEND_TIMEOUT_S)
+            self._org = self._org or self._job.service.organization_of(service)
+            answer = service.send(_request_of(self._job, self._org, ended), ())
+        except RequestFailed as failed:
+            # The service has refused: it would refuse the next one as well.
+            self.is_done = not isinstance(failed, transport.Transient)
+            return ""
+        return str(answer.get("standing", "")).lower()
+
+
+def _request_of(job: Job, org: str, ended: EndedTest) -> Request:
+    metadata = {name: job.metadata[name] for name in FIELDS if job.metadata.get(name)}
+    repository = job.service.repository
+    body: Json = {
+        "repo": {"host": repository.host, "owner": repository.owner, "name": repository.name},
+        "org_url_slug": org,
+        **metadata,
+        "name": ended.name,
+        "classname": ended.classname,
+        "parent": ended.parent,
+        "file_path": ended.file,
+        "final": ended.is_final,
+        "passed": ended.has_passed,
+    }
+    return Request(REPORT, {"Content-Type": "application/json"}, json.dumps(body).encode())
+
+
+def _shown(ended: EndedTest) -> str:
+    place = ended.file or ended.classname
+    return f"{place}::{ended.name}" if place else ended.name

@@ -1,0 +1,144 @@
+"""Read what a test runner tells while it runs: lines of a protocol, and report files.
+
+The protocol is in docs/reference/live-tests.md. What cannot be read is passed over: the whole
+report follows, and decides.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bot.uploader import files, transport
+
+_CLOCK = transport.Clock()
+
+VERSION = 1
+LINE_BYTES_MAX = 16_384
+FILE_BYTES_MAX = 16 * 1024 * 1024
+REPORT_BYTES_MAX = 16 * 1024 * 1024
+NAME_MAX = 1000
+
+LOOK_S = 1.0
+"""Report files are looked for this often; less often where a look takes long."""
+
+LOOK_SHARE = 20
+"""The pause between two looks is at least so many times as long as a look."""
+
+
+class EndedTest(NamedTuple):
+    """The end of a test, as its runner tells it; `is_final`: it is not tried again."""
+
+    name: str
+    classname: str
+    parent: str
+    file: str
+    has_passed: bool
+    is_final: bool
+
+    @property
+    def names(self) -> tuple[str, str, str, str]:
+        """Return what identifies the test."""
+        return self.name, self.classname, self.parent, self.file
+
+
+def parse(line: bytes) -> EndedTest | None:
+    """Parse one line; None for another version, another event, or what is not the protocol."""
+    value = transport.json_object(line)
+    if value is None or value.get("v") != VERSION or value.get("event") != "test":
+        return None
+    name, outcome = value.get("name"), value.get("outcome")
+    if not isinstance(name, str) or not name or outcome not in ("failed", "passed"):
+        return None
+    texts = [value.get(each, "") for each in ("classname", "parent", "file")]
+    classname, parent, file = (each[:NAME_MAX] if isinstance(each, str) else "" for each in texts)
+    is_final = value.get("final") is True
+    return EndedTest(name[:NAME_MAX], classname, parent, file, outcome == "passed", is_final)
+
+
+class LiveFile:
+    """The file to which runners append lines; read from where the last look ended."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._at = 0
+        self._rest = b""
+
+    def read(self) -> list[EndedTest]:
+        """Return the tests of all lines that have ended since the last call."""
+        if self._at >= FILE_BYTES_MAX:
+            return []
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._at)
+                content = file.read(FILE_BYTES_MAX - self._at)
+        except OSError:
+            return []
+        self._at += len(content)
+        *lines, self._rest = (self._rest + content).split(b"\n")
+        self._rest = self._rest[: LINE_BYTES_MAX + 1]
+        ended = (parse(line) for line in lines if len(line) <= LINE_BYTES_MAX)
+        return [each for each in ended if each is not None]
+
+
+class ReportFiles:
+    """Report files that appear or change while the command runs, as Gradle and Maven write them.
+
+    A file is read when its content is whole, and again after it has changed. `are_final`: a runner
+    that has written a file tries none of its tests again.
+    """
+
+    def __init__(self, globs: Sequence[str], since_s: float, *, are_final: bool) -> None:
+        self._globs = globs
+        self._since_s = since_s
+        self._are_final = are_final
+        self._seen: dict[str, tuple[int, int]] = {}
+        self._next_s = 0.0
+
+    def read(self) -> list[EndedTest]:
+        """Return the failed tests of new files, if it is time for a look."""
+        began_s = _CLOCK.monotonic_s()
+        if began_s < self._next_s:
+            return []
+        ended = [each for path in self._changed() for each in self._read(path)]
+        took_s = _CLOCK.monotonic_s() - began_s
+        self._next_s = began_s + took_s + max(LOOK_S, LOOK_SHARE * took_s)
+        return ended
+
+    def _changed(self) -> Iterator[str]:
+        for pattern in self._globs:
+            for path in files.matching(pattern):
+                try:
+                    stat = os.stat(path)
+                except OSError:
+                    continue
+                state = (stat.st_mtime_ns, stat.st_size)
+                is_new = stat.st_mtime >= self._since_s and self._seen.get(path) != state
+                if is_new and 0 < stat.st_size <= REPORT_BYTES_MAX:
+                    self._seen[path] = state
+                    yield path
+
+    def _read(self, path: str) -> list[EndedTest]:
+        # Late: most commands write no report before their end.
+        from service.testhealth.reports import reports
+        from service.testhealth.reports.reading import ReadOptions
+        from service.testhealth.reports.results import CaseKind, FileStatus, Outcome
+
+        try:
+            report = reports.read(Path(path).read_bytes(), None, ReadOptions())
+        except OSError:
+            return []
+        if report.status is not FileStatus.ACCEPTED:
+            return []
+        return [
+            EndedTest(
+                case.name,
+                case.classname,
+                case.parent,
+                case.file,
+                has_passed=case.outcome is Outcome.PASSED,
+                is_final=self._are_final,
+            )
+            for case in report.cases
+            if case.kind is CaseKind.TEST and case.outcome is not Outcome.SKIPPED
+        ]

@@ -1,0 +1,33 @@
+"""The default of the setting `sensitivePaths`."""
+
+SENSITIVE_PATHS = (
+    ".github/*",
+    "action.yml",
+    "action.yaml",
+    "headgate.yml",
+    "trunk.yaml",
+    ".trunk/*",
+    "CODEOWNERS",
+    ".gitmodules",
+    ".gitattributes",
+    ".circleci/*",
+    ".buildkite/*",
+    "Jenkinsfile*",
+    "*.jenkinsfile",
+    ".jenkins/*",
+    ".gitlab-ci*.yml",
+    ".gitlab/*",
+    "azure-pipelines*",
+    ".azure-pipelines/*",
+    ".pipelines/*",
+    ".travis.yml",
+    ".drone.*",
+    ".woodpecker*",
+    ".woodpecker/*",
+    "appveyor.yml",
+    ".appveyor.yml",
+    "bitbucket-pipelines.yml",
+    ".teamcity/*",
+    ".sandbox/*",
+)
+"""Files that decide what CI runs, who reviews, what git fetches, and how the queue works."""

@@ -1,0 +1,1 @@
+"""Many life cycles of pull requests, and what is left of each."""
