@@ -4,11 +4,14 @@ import ast
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
 from tests.mutants import running
 from tests.mutants.equivalent import EQUIVALENT
+from tests.mutants.lines import Watch
 from tests.mutants.operators import mutants_of
 from tests.mutants.running import ROOT, Ending
 from tests.mutants.targets import HELD, TARGETS
@@ -87,6 +90,25 @@ def test_a_mutant_is_caught_by_the_test_that_holds_its_condition(rule, tmp_path)
     assert running.ending_of(module, strict.source, [looser]) is Ending.SURVIVED
     assert running.ending_of(module, running.raising(source), [looser]) is Ending.CAUGHT
     assert module.old(3)
+
+
+def test_a_mutant_runs_against_the_tests_that_execute_its_lines(rule, tmp_path):
+    module, source = rule
+    holds = a_test(tmp_path, "both", 3)
+    Path(holds).write_text(f"{Path(holds).read_text()}\n\ndef test_nothing():\n    pass\n")
+    with TemporaryFile() as notes:
+        watch = Watch(str(module.__file__), notes)
+        assert running.ending_of(module, source, [holds], watch=watch) is Ending.SURVIVED
+    assert [each.rpartition("::")[2] for each in watch.touching(2, 2)] == ["test_it"]
+    assert watch.touching(3, 9) == []
+    assert watch.seconds_of(watch.touching(2, 2)) < watch.seconds_of(())
+
+
+def test_a_mutant_that_works_for_ever_runs_out_of_time(rule, tmp_path):
+    module, source = rule
+    endless = source.replace("return days >= 3", "while True: pass")
+    tests = [a_test(tmp_path, "endless", 3)]
+    assert running.ending_of(module, endless, tests, limit_s=1) is Ending.TIMED_OUT
 
 
 def test_a_module_takes_the_statements_of_a_text(tmp_path, monkeypatch):

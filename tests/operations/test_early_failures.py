@@ -249,6 +249,20 @@ def test_polls_of_many_runs_are_spread() -> None:
     assert 0 < len(looks.due(within)) <= 15
 
 
+def test_the_newest_looks_are_remembered() -> None:
+    kept, most = early_memory.Looks().learned, early_memory.KEPT_MAX
+    for number in (*range(most), 0, most):
+        kept.put(number, True)
+    assert list(kept) == [*range(2, most), 0, most]
+
+
+def test_a_poll_is_due_at_its_time() -> None:
+    looks = early_memory.Looks()
+    now = WaitingClock().now()
+    looks.plan_poll((1, "r1"), now)
+    assert looks.due(now + early_memory.POLL_EVERY) == ((1, "r1"),)
+
+
 async def test_a_test_of_a_proved_job_dooms_its_check(
     runtime: Runtime, queue: QueueRef, provider: Ci, run: Run
 ) -> None:
