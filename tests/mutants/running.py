@@ -193,9 +193,17 @@ def _take_all(
             if value.__module__ == module:
                 _take_all(vars(known), vars(value), module, lambda *_: None)
         elif isinstance(value, ClauseElement) or (
-            isinstance(value, PLAIN) and not name.startswith("__") and value != known
+            isinstance(value, PLAIN)
+            and not name.startswith("__")
+            and value != known
+            and not _is_filled_later(value)
         ):
             put(name, value)
+
+
+def _is_filled_later(value: object) -> bool:
+    """Whether a module begins with this empty and fills it as it runs: it keeps what it has."""
+    return type(value) in (dict, list, set) and not value
 
 
 def _known_member(value: object) -> object:

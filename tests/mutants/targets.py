@@ -93,8 +93,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "service/database/page_tokens.py": ("tests/operations/test_paging.py",),
     "service/database/wakeups.py": ("tests/operations/test_flows.py",),
     "service/evidence/early_failures.py": (
-        "tests/end_to_end/test_live_dooms.py",
         "tests/operations/test_early_failures.py",
+        "tests/end_to_end/test_live_dooms.py",
     ),
     "service/evidence/revocations.py": ("tests/operations/test_revocations.py",),
     "service/evidence/lost_reports.py": ("tests/operations/test_lost_reports.py",),

@@ -134,10 +134,12 @@ def a_test(folder, name, days):
 
 def test_a_module_takes_the_code_of_a_text_and_stays_what_it_is(rule):
     module, source = rule
-    before = module.old
-    running.take(module, f"LIMIT = 5\n\n\n{source.replace('3', 'LIMIT')}")
+    before, module.known = module.old, {"a": 1}
+    text = f"LIMIT = 5\nknown = {{}}\n\n\n{source.replace('3', 'LIMIT')}"
+    running.take(module, text)
     assert module.old is before
     assert (before(5), before(4), module.LIMIT) == (True, False, 5)
+    assert module.known == {"a": 1}
 
 
 @pytest.mark.skipif("HEADGATE_MUTANTS" not in os.environ, reason="`make soak ROWS=mutants`")

@@ -1,10 +1,13 @@
 """Which failed parts of CI doom a required check, and what is read to find them."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from service.accounts.store import access
+from service.evidence import early_failures as live
 from service.mergequeue import early_rules
 from service.mergequeue.early_rules import Ending, PartKind, Rule
 from service.mergequeue.engine.inputs import Configure
@@ -24,11 +27,13 @@ from service.mergequeue.store.early_failures import SeenPart
 from service.process.workers import flows
 from service.process.workers.flow import Flow
 from service.process.workers.loops import Polls
+from service.provenance import Proof
 from service.provider.ci import CiJob, CiProgress, FailedPart, FailedStep
 from service.provider.ci_plans import CiPlan, PlannedJob
 from service.provider.errors import Unavailable
 from service.provider.values import Checks
 from service.runtime import Runtime
+from service.testhealth.early_failures import EarlyFailure, EarlyStanding
 from service.vocabulary import SYSTEM, Check, CheckKind, CheckOutcome, QueueRef, RepoRef, Sha
 from tests.harness.values import ValuesProvider
 from tests.operations.conftest import WaitingClock
@@ -283,6 +288,35 @@ async def test_a_test_of_another_job_dooms_nothing(
     provider.jobs = (job("unit", RUNNING, "1"),)
     await early_failures.heard(runtime, queue, run.id, FailedPart(*of, test="total"))
     assert await doomed(runtime, queue, run) == []
+
+
+PAGE = "https://ci.test/1"
+STANDINGS = {
+    RUNNING: {"1": "counts", "9": "counts", "": "unproved", PAGE: "counts", f"{PAGE}9": "unproved"},
+    PASSED: {"1": "over", "9": "counts", PAGE: "over"},
+    FAILED: {"1": "over", "9": "counts", PAGE: "over"},
+}
+
+
+@pytest.mark.parametrize("outcome", STANDINGS)
+async def test_a_reported_test_counts_while_its_job_goes_on_or_is_not_known_yet(
+    runtime: Runtime, queue: QueueRef, provider: Ci, run: Run, outcome: CheckOutcome
+) -> None:
+    provider.reports = (check("leg", RUNNING, "2"), check("unit", outcome, "1"))
+    await reconcile.read_checks(runtime, queue, (run.id,))
+    repository = await runtime.store.read(access.repository, queue.repository_id)
+    assert run.sha is not None
+    found = {}
+    for job_id in STANDINGS[outcome]:
+        said = EarlyFailure(
+            *("k", run.sha, "5", 1, job_id, "unit", "total", "", "", "", Proof.JOB),
+            *(EarlyStanding.COUNTS, runtime.clock.now()),
+        )
+        found[job_id] = await live.standing_of(runtime, repository, said)
+        elsewhere = replace(said, sha="e" * 40)
+        standing = await live.standing_of(runtime, repository, elsewhere)
+        assert standing is EarlyStanding.NO_TEST_RUN
+    assert found == STANDINGS[outcome]
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,13 @@ def test_tests_of_one_name_are_told_apart_by_file_then_by_class(other, may_be):
     assert is_namesake(other, FAILURE.test) is may_be
 
 
+def test_a_test_is_shown_by_its_file_else_by_its_class_else_by_what_it_is_in():
+    known = CaseNames("total", "TestCart", "ui", "tests/ui/test_cart.py")
+    shown = [known, replace(known, file=""), CaseNames("total", parent="ui"), CaseNames("total")]
+    expected = ["tests/ui/test_cart.py::total", "TestCart::total", "ui::total", "total"]
+    assert [each.shown for each in shown] == expected
+
+
 def test_suspects_are_what_failed_for_a_pull_request_the_newest_first(session, ledger):
     ledger.take_in(session, Ran(NOW - 2 * LATER, {"total": "f"}, prs=(3,)))
     ledger.take_in(session, Ran(NOW - LATER, {"mail": "f"}, prs=(3, 4)))
