@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from types import CodeType, FrameType
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -31,11 +31,11 @@ class Watch:
         seen = self.lines[item.nodeid] = set()
         is_of_file: dict[CodeType, bool] = {}
 
-        def note(frame: FrameType, *_: object) -> object:
+        def note(frame: FrameType, *_: object) -> Any:
             seen.add(frame.f_lineno)
             return note
 
-        def enter(frame: FrameType, *_: object) -> object:
+        def enter(frame: FrameType, *_: object) -> Any:
             code = frame.f_code
             if code not in is_of_file:
                 is_of_file[code] = code.co_filename == self._file
@@ -48,7 +48,6 @@ class Watch:
             return (yield)
         finally:
             sys.settrace(before)
-            threading.settrace(before)
             self.seconds[item.nodeid] = time.process_time() - began_s
 
     def write(self) -> None:
