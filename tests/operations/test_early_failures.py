@@ -153,7 +153,7 @@ async def test_without_enough_history_nothing_is_read_or_doomed(
     assert provider.reads == []
 
 
-@pytest.mark.parametrize("what", ["number", "group", "app", "file", "workflow", "setting"])
+@pytest.mark.parametrize("what", ["number", "group", "suite", "app", "file", "workflow", "setting"])
 async def test_what_is_not_proved_dooms_nothing(
     runtime: Runtime, queue: QueueRef, provider: Ci, run: Run, what: str
 ) -> None:
@@ -163,6 +163,9 @@ async def test_what_is_not_proved_dooms_nothing(
         provider.fails(number="9")
     elif what == "group":
         provider.fails(group="2")
+    elif what == "suite":
+        provider.fails(group="2")
+        provider.reports = (*provider.reports, check("lint", FAILED, "3"))
     elif what == "app":
         provider.fails(app="8")
     elif what == "file":
@@ -234,6 +237,8 @@ async def test_steps_are_polled_while_a_rule_of_a_step_holds(
     assert await polls.drain()
     value = await turn.value(runtime, queue.id)
     assert [one.step for one in value.runs[run.id].doomed] == ["T"]
+    provider.jobs = (job("unit", RUNNING, "1"),)
+    assert await doomed(runtime, queue, run) == []
 
 
 async def test_without_a_rule_of_a_step_nothing_is_polled(
