@@ -39,15 +39,29 @@ def test_the_same_part_is_stored_once_and_stays_foreseen(session: Connection) ->
 def test_the_end_of_a_check_closes_all_of_its_open_parts(session: Connection) -> None:
     other = replace(SEEN, rule=replace(RULE, required="other"))
     leg = replace(SEEN, part=replace(PART, check="13", job="unit (2)"))
-    store.note(session, QUEUE, [SEEN, leg, other])
+    known = replace(SEEN, part=replace(PART, check="14", job="unit (3)"), ending=Ending.HELD)
+    store.note(session, QUEUE, [SEEN, leg, known, other])
     store.close(session, 9, store.ended(SEEN, Ending.REFUTED, NOW))
     assert store.open_of_run(session, 9, "r1", 1) == (other,)
     endings = [(each.rule.required, each.ending) for each in store.newest(session, 9)]
     assert sorted(endings, key=str) == [
+        ("gate", Ending.HELD),
         ("gate", Ending.REFUTED),
         ("gate", Ending.REFUTED),
         ("other", None),
     ]
+
+
+def test_the_end_of_a_check_closes_no_part_of_another_queue_run_or_attempt(
+    session: Connection,
+) -> None:
+    other, again, later = replace(QUEUE, id=10), replace(SEEN, attempt=2), replace(SEEN, run="r2")
+    store.note(session, QUEUE, [SEEN, again, later])
+    store.note(session, other, [SEEN])
+    store.close(session, 9, store.ended(SEEN, Ending.REFUTED, NOW))
+    places = [(9, "r1", 2), (9, "r2", 1), (10, "r1", 1)]
+    assert [store.open_of_run(session, *each) for each in places] == [(again,), (later,), (SEEN,)]
+    assert len(store.newest(session, 10)) == 1
 
 
 def test_parts_that_were_left_open_are_listed_for_a_while(session: Connection) -> None:
