@@ -67,6 +67,7 @@ async def is_due(runtime: Runtime) -> tuple[bool, bool]:
     return tuple(each is not None and each <= now for each in found)  # type: ignore[return-value]
 
 
+@pytest.mark.each_database
 @pytest.mark.fault(
     "this machine's clock is set back by hours while Headgate runs",
     holds="webhooks, effects and sweeps go on",
