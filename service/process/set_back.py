@@ -1,7 +1,7 @@
 """Notice that this machine's clock was set back, and let nothing wait for its former time.
 
 A process may begin with a clock that is hours ahead, until the machine hears the right time. What
-was stored as due by then would wait for hours (docs/design/transactions.md 12).
+was stored as due by then would wait for hours (docs/design/transactions.md 8).
 """
 
 from dataclasses import dataclass, field
