@@ -16,7 +16,7 @@ NOTED = timedelta(seconds=2)
 """Less than that is how clocks are kept right."""
 
 FARTHEST = timedelta(hours=2)
-"""Nothing that is stored waits longer: GitHub's limits end within an hour."""
+"""No webhook and no effect waits longer: GitHub's limits end within an hour."""
 
 log = structlog.get_logger()
 
