@@ -9,7 +9,8 @@ from datetime import timedelta
 
 import structlog
 
-from service.database import outbox, set_back
+from service.database import outbox
+from service.process.store import set_back
 from service.runtime import Runtime
 
 NOTED = timedelta(seconds=2)
