@@ -88,6 +88,14 @@ def lack_of_mount() -> str | None:
     return None if os.geteuid() == 0 and shutil.which("mount") else "run as root, with mount"
 
 
+def lack_of_failing_disk() -> str | None:
+    """The remedy when a disk cannot be made to fail, which takes root, loop devices and ext4."""
+    has_tools = all(shutil.which(name) for name in ("mount", "mkfs.ext4", "fsck.ext4", "findmnt"))
+    if os.geteuid() == 0 and has_tools and Path("/dev/loop-control").exists():
+        return None
+    return "run as root, with e2fsprogs, util-linux and loop devices"
+
+
 def lack_of_npm() -> str | None:
     """The remedy when npm is not on PATH."""
     return None if shutil.which("npm") else "npm is not on PATH; install it"
@@ -203,6 +211,7 @@ LACKS: dict[str, Callable[[], str | None]] = {
     "clients": lack_of_clients,
     "curl": lack_of_curl,
     "deploy tools": lack_of_deploy_tools,
+    "failing disk": lack_of_failing_disk,
     "fish": lack_of_fish,
     "git": lack_of_git,
     "java": lack_of_java,

@@ -127,7 +127,7 @@ async def know(runtime: Runtime, queue: QueueRef, rule: Rule, *endings: Ending) 
 
 async def doomed(runtime: Runtime, queue: QueueRef, run: Run) -> list[str]:
     """Read the checks of the run, and return what the engine was told of them."""
-    await reconcile.read_checks(runtime, queue, (run.id,))
+    await reconcile.read_checks(runtime, queue, {run.id})
     value = await turn.value(runtime, queue.id)
     return [f"{one.job}:{one.step}{one.test}" for one in value.runs[run.id].doomed]
 
@@ -191,7 +191,7 @@ async def test_a_job_that_runs_again_or_a_check_that_passes_ends_the_doom(
     assert await doomed(runtime, queue, run) == ["leg:"]
     provider.reports = (check("unit", PASSED, "1"), check("leg", FAILED, "2"))
     provider.jobs = (job("unit", PASSED, "1"), job("leg", FAILED, "2"))
-    await reconcile.read_checks(runtime, queue, (run.id,))
+    await reconcile.read_checks(runtime, queue, {run.id})
     seen = await runtime.store.read(store.newest, queue.id)
     assert [one.ending for one in seen if one.run == run.id] == [Ending.REFUTED]
     assert early_rules.holding(seen, runtime.clock.now()) == {}
@@ -214,7 +214,7 @@ async def test_the_end_of_a_check_teaches_once(
     provider.reports = (check("unit", FAILED, "1"), check("leg", FAILED, "2"))
     provider.jobs = (job("unit", FAILED, "1"), job("leg", FAILED, "2"))
     for _ in range(2):
-        await reconcile.read_checks(runtime, queue, (run.id,))
+        await reconcile.read_checks(runtime, queue, {run.id})
     seen = await runtime.store.read(store.newest, queue.id)
     assert [(one.rule, one.ending) for one in seen] == [(LEG, Ending.HELD)]
     assert provider.reads == [False]
