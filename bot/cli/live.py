@@ -155,7 +155,9 @@ class _Reporter:
         is_known = self._sent.get(ended.names, False) or (
             ended.names in self._sent and not ended.is_final
         )
-        if self._last_counted is not None or is_known or len(self._sent) >= REPORTS_MAX:
+        # The last try of a test that was sent before takes no place of its own.
+        is_full = ended.names not in self._sent and len(self._sent) >= REPORTS_MAX
+        if self._last_counted is not None or is_known or is_full:
             return
         self._sent[ended.names] = ended.is_final
         standing = self._send(ended)

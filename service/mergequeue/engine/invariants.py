@@ -167,8 +167,8 @@ def _final(draft: Draft, entry: Entry) -> None:
     run = draft.finished_runs.get(entry.run or "")
     if run is None or run.status is not RunStatus.FAILED:
         raise InvariantBroken("E6", f"{_name(entry)} is blamed without a failed run")
-    if run.is_foreseen and not _is_seconded(draft, entry, run):
-        raise InvariantBroken("E6", f"{_name(entry)} is blamed by a failure that no check reported")
+    if not verdict.shows_failure(run) and not _is_seconded(draft, entry, run):
+        raise InvariantBroken("E6", f"{_name(entry)} is blamed by a failure that no check shows")
     for member in run.base:
         ahead = draft.entry_of(member)
         if ahead is not None and ahead.state is not EntryState.TESTS_PASSED:
