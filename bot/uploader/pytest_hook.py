@@ -91,13 +91,20 @@ def _failed_before() -> set[tuple[str, str]]:
     except (KeyError, OSError):
         return failed
     for line in lines:
-        try:
-            told = json.loads(line)
-            names = (str(told["name"]), str(told["classname"]))
-            (failed.add if told["outcome"] == "failed" else failed.discard)(names)
-        except (KeyError, RecursionError, TypeError, ValueError):
-            continue
+        told = _test_in(line)
+        if told is not None:
+            names, outcome = told
+            (failed.add if outcome == "failed" else failed.discard)(names)
     return failed
+
+
+def _test_in(line: bytes) -> tuple[tuple[str, str], str] | None:
+    """Return name, class and outcome of the test of a line; None if there is none."""
+    try:
+        told = json.loads(line)
+        return (str(told["name"]), str(told["classname"])), str(told["outcome"])
+    except (KeyError, RecursionError, TypeError, ValueError):
+        return None
 
 
 def _write(path: str, report: Report, outcome: str) -> None:

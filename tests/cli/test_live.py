@@ -102,6 +102,36 @@ def test_a_job_whose_failures_cannot_count_sends_one(api, standing):
     assert len(sent(api)) <= 1
 
 
+WHY = "Give the job `permissions: id-token: write`."
+
+
+def test_a_job_that_cannot_prove_itself_is_told_how_once(api):
+    api.says(REPORT, {"counts": False, "standing": "unproved", "message": WHY})
+    lines = "\n".join(line(each) for each in "abcd")
+    with following(f"print({lines!r}, file=live)") as child:
+        assert child.stderr.readline() == f"headgate: A::a failed; not judged early: {WHY}\n"
+        assert ends(child) == 3
+        assert WHY not in child.stderr.read()
+    assert sent(api) == [("a", True, False)]
+
+
+def test_a_job_whose_failures_are_not_final_is_told_nothing(api):
+    api.says(REPORT, {"counts": False, "standing": "unproved", "message": WHY})
+    with following(f"print({line(final=False)!r}, file=live)") as child:
+        assert ends(child) == 3
+        assert WHY not in child.stderr.read()
+
+
+def test_what_the_service_refuses_is_tried_once(api):
+    api.refuses(REPORT, 404, "not_found")
+    answers(api, "counts")
+    lines = "\n".join(line(each) for each in "abcd")
+    with following(f"print({lines!r}, file=live)") as child:
+        assert ends(child) == 3
+        assert "judged" not in child.stderr.read()
+    assert len(sent(api)) <= 1
+
+
 @pytest.mark.parametrize("is_final", [True, False])
 def test_a_report_file_is_read_as_soon_as_it_is_whole(api, is_final):
     answers(api, "counts")

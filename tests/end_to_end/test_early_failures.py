@@ -12,8 +12,8 @@ from service.mergequeue.early_rules import Ending
 from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.states import RunStatus
 from service.mergequeue.operations import early_failures, early_lessons, early_memory
-from service.mergequeue.store import early_failures as store
-from service.mergequeue.store.early_failures import SeenPart
+from service.mergequeue.store import failed_parts as store
+from service.mergequeue.store.failed_parts import SeenPart
 from service.provider.ci import FailedPart
 from service.provider.ci_plans import CiPlan
 from service.vocabulary import Sha

@@ -1,7 +1,7 @@
-"""What a failure must never do that no check shows (docs/design/early-failures.md 3).
+"""What a failure must never do that no check shows: it is only foreseen, or runs again.
 
-It was only foreseen, or its check runs again (docs/design/testing.md 8.2). For the histories of the simulation and the states of the exhaustive search; it asks the engine
-nothing.
+See docs/design/early-failures.md 3 and docs/design/testing.md 8.2. For the histories of the
+simulation and the states of the exhaustive search; it asks the engine nothing.
 """
 
 from service.mergequeue.engine import outputs

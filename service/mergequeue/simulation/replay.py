@@ -118,9 +118,7 @@ class _Replay:
         self._take(inputs.TargetMoved(self._target.tip))
         self._take(inputs.RequiredChanged(REQUIRED))
         known = rates_of(self._history)
-        self._take(
-            inputs.RatesMeasured(known.flake, known.conflict, known.minutes, known.foreseen)
-        )
+        self._take(inputs.RatesMeasured(known.flake, known.conflict, known.minutes, known.foreseen))
         end = self._history.arrivals[-1].at + AFTER_LAST
         for _ in range(ROUNDS_PER_ARRIVAL * len(self._history.arrivals)):
             self._now = max(self._now, self._next_at() or end)

@@ -178,9 +178,7 @@ def _repeated(run: Run, names: Collection[str]) -> tuple[Check, ...]:
     A required gate has failed by jobs that need not be required themselves.
     """
     newest = [one for one in run.checks if one.id not in run.rerun_ids]
-    again = [
-        one for one in newest if one.name in names and one.outcome is not CheckOutcome.PASSED
-    ]
+    again = [one for one in newest if one.name in names and one.outcome is not CheckOutcome.PASSED]
     suites = {(one.kind, one.source_id, one.group) for one in again if one.group}
     beside = [
         one
@@ -208,7 +206,9 @@ def share_of(checks: Iterable[Check], repeated: Iterable[Check]) -> float:
     counts in addition: what ran one after the other does so again.
     """
     ran = _times(checks)
-    whole = max((end for _, end in ran), default=_NEVER) - min((at for at, _ in ran), default=_NEVER)
+    whole = max((end for _, end in ran), default=_NEVER) - min(
+        (at for at, _ in ran), default=_NEVER
+    )
     taken, until = timedelta(), _NEVER
     for begun, ended in sorted(_times(repeated)):
         taken += max(timedelta(), ended - max(begun, until))
