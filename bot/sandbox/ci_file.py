@@ -141,8 +141,10 @@ class CheckPlan(Part):
             raise ValueError(f"{self.name}: only a check has a job, which may need others")
         if self.fails_fast and matrix_of(self.name) is None:
             raise ValueError(f"{self.name}: only a job of a matrix fails fast, as test (1)")
-        tests = () if self.reports is None else self.reports.tests
-        if any(rule.needs_failed for part in (*self.steps, *tests) for rule in part.rules):
+        inner = [rule for step in self.steps for rule in step.rules]
+        if self.reports is not None:
+            inner += [rule for test in self.reports.tests for rule in test.rules]
+        if any(rule.needs_failed for rule in inner):
             raise ValueError(f"{self.name}: only a rule of a job itself has needs_failed")
         return self
 
