@@ -35,7 +35,8 @@ PYTEST_MODULE = "headgate_pytest.py"
 FIELDS = ("sha", "branch", "pr_number", "run_id", "run_attempt", "job", "source_root")
 """Metadata of an upload that an early report has as well."""
 
-NEVER_COUNTS = frozenset({"no_test_run", "unproved", "over"})
+UNPROVED = "unproved"
+NEVER_COUNTS = frozenset({"no_test_run", UNPROVED, "over"})
 """Answers about the job itself: no other test of it would count either."""
 
 
@@ -146,6 +147,8 @@ class _Reporter:
 
     def take(self, ended: EndedTest) -> None:
         """Send a test if it changes what the service knows; one that cannot be sent is left out."""
+        if self.is_done:
+            return
         if ended.has_passed:
             if self._last_counted is not None and ended.names == self._last_counted.names:
                 self._send(ended)
@@ -155,17 +158,24 @@ class _Reporter:
         is_known = self._sent.get(ended.names, False) or (
             ended.names in self._sent and not ended.is_final
         )
-        if self._last_counted is not None or is_known or len(self._sent) >= REPORTS_MAX:
+        # The last try of a test that was sent before takes no place of its own.
+        is_full = ended.names not in self._sent and len(self._sent) >= REPORTS_MAX
+        if self._last_counted is not None or is_known or is_full:
             return
         self._sent[ended.names] = ended.is_final
-        standing = self._send(ended)
+        answer = self._send(ended)
+        standing = str(answer.get("standing", "")).lower()
         if standing == "counts":
             self._last_counted = ended
             output.log(f"headgate: {_shown(ended)} failed; the test run is judged by it")
-        self.is_done = standing in NEVER_COUNTS
+        elif standing == UNPROVED and ended.is_final:
+            output.log(
+                f"headgate: {_shown(ended)} failed; not judged early: {answer.get('message', '')}"
+            )
+        self.is_done = self.is_done or standing in NEVER_COUNTS
 
-    def _send(self, ended: EndedTest) -> str:
-        """Send one test once; return what it moves, empty if the service was not reached."""
+    def _send(self, ended: EndedTest) -> Json:
+        """Send one test once; return the answer, empty if the service was not reached."""
         try:
             service = self._job.service.connect(self._token.get(), bool, SEND_TIMEOUT_S)
             self._org = self._org or self._job.service.organization_of(service)
@@ -173,8 +183,8 @@ class _Reporter:
         except RequestFailed as failed:
             # The service has refused: it would refuse the next one as well.
             self.is_done = not isinstance(failed, transport.Transient)
-            return ""
-        return str(answer.get("standing", "")).lower()
+            return {}
+        return answer
 
 
 def _request_of(job: Job, org: str, ended: EndedTest) -> Request:

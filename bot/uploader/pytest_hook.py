@@ -80,16 +80,31 @@ def pytest_runtest_logreport(report: Report) -> None:
 
 
 def _failed_before() -> set[tuple[str, str]]:
-    """Return the tests whose failures this command has reported and not taken back."""
+    """Return the tests whose failures this command has reported and not taken back.
+
+    A line that is no test, or not whole, hides none of those behind it.
+    """
     failed: set[tuple[str, str]] = set()
     try:
-        with open(os.environ[LIVE], encoding="utf-8") as file:
-            for told in map(json.loads, file.read(READ_MAX).splitlines()):
-                names = (str(told["name"]), str(told["classname"]))
-                (failed.add if told["outcome"] == "failed" else failed.discard)(names)
-    except (KeyError, OSError, TypeError, ValueError):
+        with open(os.environ[LIVE], "rb") as file:
+            lines = file.read(READ_MAX).split(b"\n")
+    except (KeyError, OSError):
         return failed
+    for line in lines:
+        told = _test_in(line)
+        if told is not None:
+            names, outcome = told
+            (failed.add if outcome == "failed" else failed.discard)(names)
     return failed
+
+
+def _test_in(line: bytes) -> tuple[tuple[str, str], str] | None:
+    """Return name, class and outcome of the test of a line; None if there is none."""
+    try:
+        told = json.loads(line)
+        return (str(told["name"]), str(told["classname"])), str(told["outcome"])
+    except (KeyError, RecursionError, TypeError, ValueError):
+        return None
 
 
 def _write(path: str, report: Report, outcome: str) -> None:

@@ -133,3 +133,15 @@ def test_a_list_that_cannot_be_read_changes_nothing(tmp_path, content):
     (tmp_path / "list").write_text(content, "utf-8")
     found = order_of(tmp_path, HEADGATE_SUSPECTS=str(tmp_path / "list"))
     assert found == ["test_a.py::test_1", "test_a.py::test_2"]
+
+
+def test_a_spoilt_line_hides_no_failure_that_a_test_takes_back_by_passing(tmp_path):
+    live = tmp_path / "live"
+    failed = {"v": 1, "event": "test", "name": "test_007", "classname": "test_b"}
+    lines = ['{"v": 1, "eve', '{"event": "suite"}', json.dumps({**failed, "outcome": "failed"})]
+    live.write_text("\n".join(lines) + "\n")
+    for name in ("test_a.py", "test_b.py"):
+        (tmp_path / name).write_text(SUITE)
+    order_of(tmp_path, HEADGATE_LIVE=str(live))
+    (told,) = live.read_text().splitlines()[len(lines) :]
+    assert (json.loads(told)["name"], json.loads(told)["outcome"]) == ("test_007", "passed")

@@ -22,8 +22,8 @@ from service.mergequeue.operations import (
     turn,
 )
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
-from service.mergequeue.store import early_failures as store
-from service.mergequeue.store.early_failures import SeenPart
+from service.mergequeue.store import failed_parts as store
+from service.mergequeue.store.failed_parts import SeenPart
 from service.process.workers import flows
 from service.process.workers.flow import Flow
 from service.process.workers.loops import Polls
@@ -283,6 +283,20 @@ async def test_a_test_of_a_proved_job_dooms_its_check(
     value = await turn.value(runtime, queue.id)
     assert [one.test for one in value.runs[run.id].doomed] == ["total"]
     assert await doomed(runtime, queue, run) == ["unit:total"]
+
+
+async def test_a_job_that_repaired_one_test_dooms_nothing_by_the_next(
+    runtime: Runtime, queue: QueueRef, provider: Ci, run: Run
+) -> None:
+    await know(runtime, queue, TEST)
+    provider.jobs = (job("unit", RUNNING, "1"),)
+    first, second = (FailedPart("1", "unit", test=name) for name in ("total", "mail"))
+    await early_failures.heard(runtime, queue, run.id, first)
+    await early_failures.withdrawn(runtime, queue, run.id, first)
+    await early_failures.heard(runtime, queue, run.id, second)
+    assert await doomed(runtime, queue, run) == []
+    seen = await runtime.store.read(store.newest, queue.id)
+    assert [one.ending for one in seen if one.run == run.id] == [Ending.REFUTED]
 
 
 @pytest.mark.parametrize("of", [("9", "unit"), ("1", "other")])

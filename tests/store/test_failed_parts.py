@@ -3,12 +3,13 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import Connection
 
 from service.mergequeue import early_rules
 from service.mergequeue.early_rules import Ending, PartKind, Rule
-from service.mergequeue.store import early_failures as store
-from service.mergequeue.store.early_failures import SeenPart
+from service.mergequeue.store import failed_parts as store
+from service.mergequeue.store.failed_parts import SeenPart
 from service.process.store import retention
 from service.process.store.retention import RetentionLimits
 from service.provider.ci import FailedPart
@@ -34,6 +35,17 @@ def test_the_same_part_is_stored_once_and_stays_foreseen(session: Connection) ->
     store.note(session, QUEUE, [replace(SEEN, at=later, ending=Ending.HELD, early_s=9)])
     [only] = store.newest(session, 9)
     assert (only.ending, only.is_foreseen, only.early_s) == (Ending.HELD, True, 9)
+
+
+@pytest.mark.parametrize("ending", [None, Ending.HELD])
+def test_what_refutes_a_rule_is_not_replaced_by_the_next_failure_of_its_job(
+    session: Connection, ending: Ending | None
+) -> None:
+    test = replace(SEEN, rule=replace(RULE, kind=PartKind.TEST, step=""))
+    first, second = (replace(test, part=replace(PART, test=name)) for name in ("cart", "mail"))
+    store.note(session, QUEUE, [replace(first, ending=Ending.REFUTED)])
+    store.note(session, QUEUE, [replace(second, ending=ending)])
+    assert [each.ending for each in store.newest(session, 9)] == [Ending.REFUTED]
 
 
 def test_the_end_of_a_check_closes_all_of_its_open_parts(session: Connection) -> None:
