@@ -204,7 +204,7 @@ class _Run:
 
     def _end(self, session: pytest.Session) -> dict[str, object]:
         code = int(session.exitstatus)
-        counts = {word: 0 for word in ("passed", "failed", "skipped")}
+        counts = dict.fromkeys(("passed", "failed", "skipped"), 0)
         for outcome in self._outcomes.values():
             counts[outcome] += 1
         planned = session.testscollected if self._planned is None else self._planned
