@@ -141,7 +141,7 @@ class _Follower(threading.Thread):
         while not self._ended.wait(POLL_S) and not self._reporter.is_done:
             for source in self._sources:
                 for ended in source.read():
-                    if not self._ended.is_set():
+                    if not self._ended.is_set() and not self._reporter.is_done:
                         self._reporter.take(ended)
 
     def end(self) -> None:

@@ -131,8 +131,8 @@ def _count(value: object) -> int:
 
 
 def _text(value: object, length: int) -> str:
-    """Return one line of what is printable, with what cannot be sent replaced."""
+    """Return one line of what is printable: nothing else can be sent."""
     if not isinstance(value, str):
         return ""
     plain = "".join(each if each.isprintable() else " " for each in value)
-    return " ".join(plain.encode("utf-8", "replace").decode().split())[:length]
+    return " ".join(plain.split())[:length]
