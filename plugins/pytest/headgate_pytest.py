@@ -324,7 +324,8 @@ def _shared_fixture(error: BaseException, root: str) -> dict[str, str] | None:
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        fixture = trace.tb_frame.f_locals.get("self") if code.co_name == "finish" else None
+        local: Any = trace.tb_frame.f_locals.get("self")
+        fixture: Any = local if code.co_name == "finish" else None
         if hasattr(fixture, "argname"):
             found = None if fixture.scope == "function" else _about_fixture(fixture, error, root)
         trace = trace.tb_next
