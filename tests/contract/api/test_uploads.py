@@ -98,7 +98,7 @@ async def test_what_runners_said_is_answered_again(client):
     more = {"exit_code": 1, "planned": 3, "failed": 1, "passed": 2, "unloaded": [BROKEN]}
     metadata = about(client, runner_ends=[END | more, {**END, "reason": "killed"}])
     said = await taken(client, metadata, ("a.xml", GOOD))
-    nothing = {
+    nothing: dict[str, object] = {
         **dict.fromkeys(("planned", "passed", "failed", "skipped", "not_run"), 0),
         **{"exit_code": None, "shard": "", "unloaded": [], "errors_outside": []},
         **{"unloaded_more": 0, "errors_outside_more": 0},
