@@ -1,11 +1,11 @@
-"""How runs of test runners ended, as their plug-ins say (docs/reference/live-tests.md)."""
+"""Ends of runs of test runners, as plug-ins say them (docs/reference/live-tests.md)."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class EndReason(StrEnum):
-    """Why a run of a runner ended as it did: the first that is true, in this order.
+    """Reasons for the end of a run of a runner: the first that is true, in this order.
 
     KILLED: it began and never said how it ended. TESTS_FAILED: tests failed, and nothing else makes
     the exit code one of a failure.

@@ -1,4 +1,4 @@
-"""What runners say about their own ends: the gaps that they name, and what their word proves.
+"""Judge what runners say about their own ends: the gaps it names, and what it proves.
 
 A word can add a gap for every command. It explains something only for a command that is the runner
 itself, because only then has every runner of the command spoken.

@@ -1,4 +1,4 @@
-"""What test runners say about how they ended, with each upload (evidence.md 5)."""
+"""Reports of test runners on their own ends, stored with each upload (evidence.md 5)."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""How runs of test runners ended, in the body of an upload."""
+"""Ends of runs of test runners, in the body of an upload."""
 
 from typing import Annotated, Literal
 
