@@ -34,10 +34,13 @@ LOCKED = {
 }
 
 # Python packages that are started and never imported: what makes a Python client of our document,
-# whose versions do not fit beside ours, and what reads the files of deploy/.
+# whose versions do not fit beside ours, what reads the files of deploy/, and the versions of pytest
+# with which its plug-in is tested.
 REQUIREMENTS = {
     "tests/contract/clients/requirements.txt": ".cache/clients-python",
     "requirements/deploy.txt": ".cache/deploy",
+    "tests/cli/runners/pytest-oldest.txt": ".cache/pytest-oldest",
+    "tests/cli/runners/pytest-newest.txt": ".cache/pytest-newest",
 }
 
 # The largest package wanted has 28 MiB; a machine without network is told so in a minute.

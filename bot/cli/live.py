@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.cli import output, suspects
+from bot.cli import output, runner_ends, suspects
 from bot.cli.job_service import FreshToken, JobService
 from bot.cli.live_lines import EndedTest, LiveFile, ReportFiles
-from bot.uploader import pytest_hook, transport
+from bot.uploader import transport
 from bot.uploader.transport import Json, Request, RequestFailed
 
 START_MAX_S = 3.0
@@ -30,7 +30,13 @@ REPORT = "/flaky-tests/report-early-failure"
 REPORTS_MAX = 20
 """Failed tests that one command reports before its end, as many as the service takes of a job."""
 
+LIVE, SUSPECTS = "HEADGATE_LIVE", "HEADGATE_SUSPECTS"
+"""The variables that a command gets (docs/reference/live-tests.md)."""
+
 PYTEST_MODULE = "headgate_pytest.py"
+_PLACES = (Path(__file__).parent, Path(__file__).parents[2] / "plugins/pytest")
+PYTEST_PLUGIN = next(path for place in _PLACES if (path := place / PYTEST_MODULE).exists())
+"""The plug-in of pytest: in the package, or in the checkout."""
 
 FIELDS = ("sha", "branch", "pr_number", "run_id", "run_attempt", "job", "source_root")
 """Metadata of an upload that an early report has as well."""
@@ -49,20 +55,30 @@ class Job(NamedTuple):
     reports_are_final: bool = False
 
 
-@contextmanager
-def followed(job: Job, started_s: float) -> Iterator[dict[str, str]]:
-    """Follow the command that runs in the block; yield the variables that it gets.
+class Followed(NamedTuple):
+    """A command that is followed: the variables that it gets, and how its runners ended.
 
-    A command that cannot be followed runs all the same, without them.
+    What the runners say is known when the block has ended.
+    """
+
+    variables: dict[str, str]
+    runner_ends: list[Json]
+
+
+@contextmanager
+def followed(job: Job, started_s: float) -> Iterator[Followed]:
+    """Follow the command that runs in the block.
+
+    A command that cannot be followed runs all the same, without variables.
     """
     try:
         folder = Path(tempfile.mkdtemp(prefix="headgate-"))
     except OSError:
-        yield {}
+        yield Followed({}, [])
         return
     try:
         token = FreshToken(job.service)
-        variables = _prepare(folder, job, token)
+        followed = Followed(_prepare(folder, job, token), [])
         sources = (
             LiveFile(folder / "live"),
             ReportFiles(job.globs, started_s, are_final=job.reports_are_final),
@@ -70,9 +86,10 @@ def followed(job: Job, started_s: float) -> Iterator[dict[str, str]]:
         follower = _Follower(_Reporter(job, token), sources)
         follower.start()
         try:
-            yield variables
+            yield followed
         finally:
             follower.end()
+            followed.runner_ends.extend(runner_ends.read(folder / "live"))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -80,17 +97,17 @@ def followed(job: Job, started_s: float) -> Iterator[dict[str, str]]:
 def _prepare(folder: Path, job: Job, token: FreshToken) -> dict[str, str]:
     """Write what the command reads and writes; return the variables that name it."""
     (folder / "live").touch(mode=0o600)
-    shutil.copyfile(pytest_hook.__file__, folder / PYTEST_MODULE)
+    shutil.copyfile(PYTEST_PLUGIN, folder / PYTEST_MODULE)
     before = os.environ.get("PYTHONPATH")
     variables = {
-        pytest_hook.LIVE: str(folder / "live"),
+        LIVE: str(folder / "live"),
         "PYTHONPATH": os.pathsep.join((str(folder), before)) if before else str(folder),
     }
     found = _suspects_within(job, token)
     if found:
         path = folder / "suspects.json"
         path.write_text(json.dumps(suspects.document(found)), "utf-8")
-        variables[pytest_hook.SUSPECTS] = str(path)
+        variables[SUSPECTS] = str(path)
     return variables
 
 
@@ -125,7 +142,7 @@ class _Follower(threading.Thread):
         while not self._ended.wait(POLL_S) and not self._reporter.is_done:
             for source in self._sources:
                 for ended in source.read():
-                    if not self._ended.is_set():
+                    if not self._ended.is_set() and not self._reporter.is_done:
                         self._reporter.take(ended)
 
     def end(self) -> None:

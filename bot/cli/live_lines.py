@@ -75,7 +75,11 @@ class LiveFile:
         self._rest = b""
 
     def read(self) -> list[EndedTest]:
-        """Return the tests of all lines that have ended since the last call."""
+        """Return the tests of all lines that have ended since the last call.
+
+        Failures that the runner tries again are left out: they move no test run, and the service
+        takes few reports of a job.
+        """
         if self._at >= FILE_BYTES_MAX:
             return []
         try:
@@ -88,7 +92,7 @@ class LiveFile:
         *lines, self._rest = (self._rest + content).split(b"\n")
         self._rest = self._rest[: LINE_BYTES_MAX + 1]
         ended = (parse(line) for line in lines if len(line) <= LINE_BYTES_MAX)
-        return [each for each in ended if each is not None]
+        return [each for each in ended if each is not None and (each.is_final or each.has_passed)]
 
 
 class ReportFiles:

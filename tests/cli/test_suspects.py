@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli import app
-from bot.uploader import pytest_hook
+from bot.cli import app, live
 from tests.cli import service
 from tests.cli.processes import environment
 
@@ -97,7 +96,7 @@ SUITE = "".join(f"def test_{number:03}(): pass\n" for number in range(200))
 
 def order_of(folder: Path, **variables: str) -> list[str]:
     """The tests of a folder in the order in which real pytest runs them with our plug-in."""
-    (folder / "headgate_pytest.py").write_text(Path(pytest_hook.__file__).read_text())
+    (folder / "headgate_pytest.py").write_text(live.PYTEST_PLUGIN.read_text())
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*command, "-p", "headgate_pytest", "test_a.py", "test_b.py"],

@@ -34,6 +34,9 @@ PYTHON_CLIENTS = ROOT / ".cache" / "clients-python"
 DEPLOY_TOOLS = ROOT / ".cache" / "deploy"
 """Where `make assets` installs what reads the files of deploy/."""
 
+PYTESTS = {each: ROOT / ".cache" / f"pytest-{each}" for each in ("oldest", "newest")}
+"""Where `make assets` installs the versions of pytest with which its plug-in is tested."""
+
 # merge-tree --write-tree, with which the sandbox merges without a work tree.
 GIT_VERSION_MIN = (2, 38)
 
@@ -135,6 +138,12 @@ def lack_of_deploy_tools() -> str | None:
     return None if (DEPLOY_TOOLS / "bin").is_dir() else "it is not there; run make assets"
 
 
+def lack_of_pytests() -> str | None:
+    """The remedy when a version of pytest is not there."""
+    homes = [home for home in PYTESTS.values() if not (home / "pytest").is_dir()]
+    return f"{homes[0].relative_to(ROOT)} is not there; run make assets" if homes else None
+
+
 def lack_of_zsh() -> str | None:
     """The remedy when zsh is not on PATH."""
     return None if shutil.which("zsh") else "zsh is not on PATH; install it"
@@ -223,6 +232,7 @@ LACKS: dict[str, Callable[[], str | None]] = {
     "octokit": lack_of_octokit,
     "postgres": lack_of_postgres,
     "promtool": lack_of_promtool,
+    "pytests": lack_of_pytests,
     "systemd": lack_of_systemd,
     "zsh": lack_of_zsh,
 }

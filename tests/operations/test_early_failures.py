@@ -322,7 +322,7 @@ async def test_a_reported_test_counts_while_its_job_goes_on_or_is_not_known_yet(
     runtime: Runtime, queue: QueueRef, provider: Ci, run: Run, outcome: CheckOutcome
 ) -> None:
     provider.reports = (check("leg", RUNNING, "2"), check("unit", outcome, "1"))
-    await reconcile.read_checks(runtime, queue, (run.id,))
+    await reconcile.read_checks(runtime, queue, {run.id})
     repository = await runtime.store.read(access.repository, queue.repository_id)
     assert run.sha is not None
     found = {}

@@ -25,7 +25,14 @@ case $1 in
 esac
 """
 
-INSTALLED = {"octokit", "clients", "clients-python", "deploy"}
+INSTALLED = {
+    "octokit",
+    "clients",
+    "clients-python",
+    "deploy",
+    "pytest-oldest",
+    "pytest-newest",
+}
 """Folders that hold whole installations."""
 
 
@@ -46,9 +53,12 @@ def checkout(tmp_path):
             (tmp_path / "tests/contract" / folder / name).write_text("{}")
     # As if it were installed: what pip installs is not what these tests are about.
     (tmp_path / "requirements").mkdir()
+    (tmp_path / "tests/cli/runners").mkdir(parents=True)
     for file, home in (
         ("tests/contract/clients/requirements.txt", "clients-python"),
         ("requirements/deploy.txt", "deploy"),
+        ("tests/cli/runners/pytest-oldest.txt", "pytest-oldest"),
+        ("tests/cli/runners/pytest-newest.txt", "pytest-newest"),
     ):
         (tmp_path / file).write_text("")
         (tmp_path / ".cache" / home).mkdir(parents=True)
