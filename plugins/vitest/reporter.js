@@ -75,7 +75,8 @@ export default class {
     if (this.vitest.config.dangerouslyIgnoreUnhandledErrors) return;
     for (const error of errors) {
       const file = error.VITEST_TEST_PATH ? this.relative(error.VITEST_TEST_PATH) : '';
-      this.run.errorOutside(file, `${error.name ?? 'Error'}: ${error.message}`);
+      const said = [error.name ?? 'Error', error.message, error.cause?.message];
+      this.run.errorOutside(file, said.filter(Boolean).join(': '));
     }
   }
 
