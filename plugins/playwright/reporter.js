@@ -1,15 +1,18 @@
 'use strict';
 const path = require('path');
+const { stripVTControlCharacters } = require('util');
 const { atExit, begin, guard, slashed } = require('./lines.cjs');
 const { version } = require('./package.json');
 
 const NOTHING_FOUND = /^(Error: )?No tests found/;
+const STOPPED = /^Testing stopped early after \d+ maximum allowed failures/;
 
 module.exports = class {
   constructor() {
     this.run = process.argv.includes('--list') ? null : begin('playwright');
     this.result = null; // null: the run has not ended
     this.isEmpty = false;
+    this.isStopped = false;
     guard(this, ['onBegin', 'onTestEnd', 'onError', 'onEnd']);
   }
 
@@ -45,7 +48,8 @@ module.exports = class {
     const file = location ? slashed(path.relative(this.config.rootDir, location.file)) : '';
     const isOfRun = [this.config.globalSetup, this.config.globalTeardown].includes(location?.file);
     const isLoading = this.suite.allTests().length === 0 && !isOfRun;
-    if (isLoading && NOTHING_FOUND.test(message)) this.isEmpty = true;
+    if (STOPPED.test(stripVTControlCharacters(message))) this.isStopped = true;
+    else if (isLoading && NOTHING_FOUND.test(message)) this.isEmpty = true;
     else if (isLoading && location) this.run.didNotLoad(file, message);
     else this.run.errorOutside(file, message);
   }
@@ -60,7 +64,7 @@ module.exports = class {
     const status = this.result && this.result.status;
     const isInterrupted = status ? status === 'interrupted' : code > 128;
     const isLimited = maxFailures > 0 && (counts.failed === 0 || counts.failed >= maxFailures);
-    const isStopped = status === 'timedout' || (isLimited && counts.not_run > 0);
+    const isStopped = this.isStopped || (isLimited && counts.not_run > 0);
     const isFlaky = Boolean(failOnFlakyTests) && flaky > 0;
     const hasErrors = this.run.unloaded.length + this.run.errorsOutside.length > 0;
     const isExplained = counts.failed || hasErrors || isInterrupted || isStopped || isFlaky || this.isEmpty;

@@ -14,6 +14,10 @@ ATTEMPTS = {
     "zeta with a hook that fails has an error": ["failed?", "failed?", "failed"],
 }
 TWO = [{"displayName": "one"}, {"displayName": "two", "testMatch": ["**/cart.test.js"]}]
+SNAPSHOT = """// Jest Snapshot v1, https://jestjs.io/docs/snapshot-testing
+
+exports[`gone 1`] = `1`;
+"""
 LATER = pytest.param("oldest", marks=pytest.mark.soak)
 
 
@@ -101,14 +105,17 @@ def test_with_force_exit_failed_tests_alone_still_end_the_run(lay_out, age):
 def test_obsolete_snapshots_are_an_error_outside(lay_out):
     jest = lay_out("jest", "newest", "covered")
     (jest.folder / "__snapshots__").mkdir()
-    old = "// Jest Snapshot v1, https://jestjs.io/docs/snapshot-testing\n\nexports[`gone 1`] = `1`;\n"
+    old = (
+        "// Jest Snapshot v1, https://jestjs.io/docs/snapshot-testing\n\nexports[`gone 1`] = `1`;\n"
+    )
     (jest.folder / "__snapshots__/covered.test.js.snap").write_text(old)
     said = jest.run("-i")
     assert said.code == said.end["exit_code"]
     assert said.end["reason"] == ("error_outside" if said.code else "passed")
 
 
-@pytest.mark.parametrize("age", ["newest", LATER])
+@pytest.mark.soak
+@pytest.mark.parametrize("age", ["newest", "oldest"])
 def test_no_test_is_a_reason(lay_out, age):
     said = lay_out("jest", age, "covered").run("-i", "--passWithNoTests", "nowhere")
     assert (said.code, said.reason) == (0, ("no_tests", 0))

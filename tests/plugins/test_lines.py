@@ -24,10 +24,12 @@ RUN = """
 const { begin, suspicion } = require(process.argv[1]);
 const run = begin('jest');
 run.start({ runnerVersion: '1', pluginVersion: '2', shard: { index: 2, count: 4 } });
-for (let at = 0; at < 50; at++) run.didNotLoad(`\\u{1f40c}${at}`, '\\u{1f40c}\\u001b[31m\\n'.repeat(900));
+const long = '\\u{1f40c}\\u001b[31m\\n'.repeat(900);
+for (let at = 0; at < 50; at++) run.didNotLoad(`\\u{1f40c}${at}`, long);
 for (let at = 0; at < 50; at++) run.errorOutside('', '');
 const counts = { planned: 1, passed: 0, failed: 1, skipped: 0, not_run: 0 };
-run.end({ is: { threshold: true, interrupted: process.argv[2] === 'yes' }, counts, exitCode: null });
+const is = { threshold: true, interrupted: process.argv[2] === 'yes' };
+run.end({ is, counts, exitCode: null });
 console.log(JSON.stringify([process.env.HEADGATE_LIVE ?? null, begin('jest')]));
 """
 
@@ -62,9 +64,7 @@ def test_whatever_a_reporter_is_told_it_raises_nothing(node, tmp_path, reporter,
     assert (done.stdout, done.stderr, list(tmp_path.iterdir())) == ("", "", [])
 
 
-@pytest.mark.parametrize(
-    ("interrupted", "reason"), [("no", "unloaded"), ("yes", "interrupted")]
-)
+@pytest.mark.parametrize(("interrupted", "reason"), [("no", "unloaded"), ("yes", "interrupted")])
 def test_an_end_is_bounded_and_gives_the_first_reason_that_is_true(
     node, tmp_path, interrupted, reason
 ):

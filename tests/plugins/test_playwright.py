@@ -7,18 +7,24 @@ import pytest
 ATTEMPTS = {
     "zeta \u203a passes at the second try": ["failed?", "passed"],
     "zeta \u203a never passes": ["failed?", "failed"],
-    "with a hook that fails \u203a has an error": ["failed"],
-    "is killed": ["failed"],
 }
+BESIDE = {"with a hook that fails \u203a has an error": ["failed"], "is killed": ["failed"]}
 TWO = [{"name": "one"}, {"name": "two", "testMatch": "cart.spec.js"}]
 LATER = pytest.param("oldest", marks=pytest.mark.soak)
 
 
-@pytest.mark.parametrize("age", ["newest", "oldest"])
-def test_failed_tests_alone_end_a_run_of_two_projects(lay_out, age):
-    said = lay_out("playwright", age, "plain", projects=TWO).run()
+def test_failed_tests_alone_end_a_run_of_two_projects(lay_out):
+    said = lay_out("playwright", "newest", "plain", "errors", projects=TWO).run()
     assert (said.code, said.reason) == (1, ("tests_failed", 1))
     assert said.counts == (15, 7, 3, 4, 1)
+    assert said.attempts() == {**ATTEMPTS, **BESIDE}
+    assert said.failed() == said.failed_in_report()
+
+
+def test_the_oldest_playwright_says_the_same(lay_out):
+    said = lay_out("playwright", "oldest", "plain").run()
+    assert (said.code, said.reason) == (1, ("tests_failed", 1))
+    assert said.counts == (7, 4, 1, 2, 0)
     assert said.attempts() == ATTEMPTS
     assert said.failed() == said.failed_in_report()
 
@@ -34,7 +40,9 @@ def test_a_file_that_does_not_load_is_listed(lay_out, age):
 
 
 @pytest.mark.parametrize("age", ["newest", LATER])
-@pytest.mark.parametrize("when", ["globalTeardown", pytest.param("globalSetup", marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "when", ["globalTeardown", pytest.param("globalSetup", marks=pytest.mark.soak)]
+)
 def test_failures_around_all_tests_are_errors_outside(lay_out, age, when):
     said = lay_out("playwright", age, "outside", **{when: "./teardown.js"}).run()
     assert (said.code, said.reason) == (1, ("error_outside", 1))
@@ -61,10 +69,19 @@ def test_a_flaky_test_that_fails_the_run_is_a_missed_threshold(lay_out):
     assert (said.code, said.reason) == (1, ("threshold", 1))
 
 
-@pytest.mark.parametrize("age", ["newest", LATER])
+@pytest.mark.soak
+@pytest.mark.parametrize("age", ["newest", "oldest"])
 def test_no_test_is_a_reason(lay_out, age):
     said = lay_out("playwright", age, "outside").run("nowhere")
     assert (said.code, said.reason) == (1, ("no_tests", 1))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("age", ["newest", "oldest"])
+def test_a_run_that_takes_too_long_is_no_end_by_failed_tests(lay_out, age):
+    said = lay_out("playwright", age, "hanging").run("--global-timeout=9000")
+    assert (said.code, said.reason) == (1, ("error_outside", 1))
+    assert said.end["errors_outside"][0]["message"].startswith("Timed out waiting")
 
 
 @pytest.mark.soak
