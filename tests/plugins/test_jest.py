@@ -121,13 +121,10 @@ def test_no_test_is_a_reason(lay_out, age):
     assert (said.code, said.reason) == (0, ("no_tests", 0))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("age", "how"),
-    [
-        ("newest", signal.SIGINT),
-        pytest.param("newest", signal.SIGKILL, marks=pytest.mark.soak),
-        pytest.param("oldest", signal.SIGINT, marks=pytest.mark.soak),
-    ],
+    [("newest", signal.SIGINT), ("newest", signal.SIGKILL), ("oldest", signal.SIGINT)],
 )
 def test_a_jest_that_a_signal_ends_has_begun_and_not_ended(lay_out, age, how):
     said = lay_out("jest", age, "hanging").ended_by(how, "-i")
