@@ -123,7 +123,8 @@ function guard(reporter, methods) {
 }
 
 // Call `tell(code, drained)` when the process ends: its exit code, and whether it ends because
-// nothing was left to do. What the runner does on `exit` comes first then: it sets the code there.
+// nothing was left to do. Then what the runner does on `exit` comes first: Jest sets the code there.
+// Where the process is ended, the code is settled, and ours is first: Vitest 3 lets no other follow.
 function atExit(tell) {
   let drained = false;
   const listener = (code) => {
@@ -133,7 +134,7 @@ function atExit(tell) {
       // As in guard.
     }
   };
-  process.on('exit', listener);
+  process.prependListener('exit', listener);
   process.on('beforeExit', () => {
     drained = true;
     process.off('exit', listener);
