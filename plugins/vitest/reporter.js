@@ -12,9 +12,10 @@ export default class {
     this.planned = new Set(); // ids of tests that are not skipped from the start
     this.skippedLater = []; // of these
     this.files = { planned: 0, collected: 0 };
+    this.hangs = false;
     this.reason = null; // passed, failed or interrupted; null: the run has not ended
     const told = ['onInit', 'onTestRunStart', 'onTestModuleCollected'];
-    lines.guard(this, [...told, 'onTestCaseResult', 'onTestRunEnd']);
+    lines.guard(this, [...told, 'onTestCaseResult', 'onTestRunEnd', 'onProcessTimeout']);
   }
 
   onInit(vitest) {
@@ -27,10 +28,11 @@ export default class {
     }
     this.run.start({ runnerVersion, pluginVersion: version, shard: config.shard });
     this.hearErrorsOfClose(logger);
-    lines.atExit((code) => this.end(code));
+    lines.atExit((code, drained) => this.end(code, drained));
   }
 
-  // Vitest tells errors of the global teardown to its log alone, and fails by them.
+  // Vitest tells errors of the global teardown to its log alone, and fails by them. Vitest 3 ends
+  // the process at once.
   hearErrorsOfClose(logger) {
     const error = logger.error;
     logger.error = (...said) => {
@@ -80,6 +82,11 @@ export default class {
     }
   }
 
+  // Vitest ends a process that does not end by itself, and keeps its exit code.
+  onProcessTimeout() {
+    this.hangs = true;
+  }
+
   // Note the errors of a file and of its groups: those of a file without tests kept it from loading.
   noteErrors(module) {
     const file = this.relative(module.moduleId);
@@ -93,12 +100,16 @@ export default class {
     }
   }
 
-  end(code) {
+  end(code, drained) {
     const { config } = this.vitest;
     const counts = { planned: this.tests.size, passed: 0, failed: 0, skipped: 0, not_run: 0 };
     for (const outcome of this.tests.values()) counts[outcome] += 1;
     const isStopped = this.reason === 'interrupted' && config.bail > 0 && counts.failed >= config.bail;
     const isInterrupted = this.reason === null ? code > 128 : this.reason === 'interrupted';
+    if (this.reason !== null && !drained && !this.hangs) {
+      this.run.errorOutside('', `Vitest was ended with ${code} before it had closed: the global teardown failed, `
+        + 'or something else ended it');
+    }
     const isKnown = this.files.collected >= this.files.planned;
     const hasThreshold = Boolean(config.coverage?.enabled && config.coverage.thresholds);
     const failures = counts.failed + this.run.unloaded.length + this.run.errorsOutside.length;
