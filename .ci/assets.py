@@ -26,11 +26,13 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCK = "tests/contract/published.lock.json"
 HOME = ".cache"
 
-# Each with all that it imports, as its package-lock.json has it: a client of GitHub, and what
-# makes a TypeScript client of our OpenAPI document.
+# Each with all that it imports, as its package-lock.json has it: a client of GitHub, what makes a
+# TypeScript client of our OpenAPI document, and the test runners that our plug-ins are for.
 LOCKED = {
     "tests/contract/octokit": ".cache/octokit",
     "tests/contract/clients": ".cache/clients",
+    "tests/plugins/oldest": ".cache/runners-oldest",
+    "tests/plugins/newest": ".cache/runners-newest",
 }
 
 # Python packages that are started and never imported: what makes a Python client of our document,

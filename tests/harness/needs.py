@@ -31,6 +31,9 @@ TYPESCRIPT = ROOT / ".cache" / "clients" / "node_modules"
 PYTHON_CLIENTS = ROOT / ".cache" / "clients-python"
 """Where `make assets` installs what generates clients of our OpenAPI document."""
 
+RUNNERS = {age: ROOT / ".cache" / f"runners-{age}" for age in ("oldest", "newest")}
+"""Where `make assets` installs the test runners that our plug-ins are for."""
+
 DEPLOY_TOOLS = ROOT / ".cache" / "deploy"
 """Where `make assets` installs what reads the files of deploy/."""
 
@@ -183,6 +186,14 @@ def lack_of_clients() -> str | None:
     return None if all(home.is_dir() for home in homes) else "it is not there; run make assets"
 
 
+def lack_of_runners() -> str | None:
+    """The remedy when Node, or a test runner that our plug-ins are for, is not there."""
+    if shutil.which("node") is None:
+        return "node is not on PATH; install it"
+    homes = (home / "installed.json" for home in RUNNERS.values())
+    return None if all(home.is_file() for home in homes) else "it is not there; run make assets"
+
+
 def lack_of_java() -> str | None:
     """The remedy when there is no Java, in which a generator of clients is written."""
     return None if shutil.which("java") else "java is not on PATH; install a Java runtime"
@@ -233,6 +244,7 @@ LACKS: dict[str, Callable[[], str | None]] = {
     "postgres": lack_of_postgres,
     "promtool": lack_of_promtool,
     "pytests": lack_of_pytests,
+    "runners": lack_of_runners,
     "systemd": lack_of_systemd,
     "zsh": lack_of_zsh,
 }
