@@ -68,6 +68,7 @@ class Numbers:
 
     a: score.Tally | None = None
     b: score.Tally | None = None
+    c: score.Tally | None = None
     noise: score.Noise | None = None
     score: float | None = None
     threshold: float | None = None
@@ -168,7 +169,8 @@ class _Stretch:
 def _results(evidence: Evidence) -> Results:
     # They are counted at events alone, and most tests have none.
     tracks = evidence.tracks if evidence.events else ()
-    return Results(evidence.passes, tuple(track.times() for track in tracks))
+    verdicts = tuple(track.times() for track in tracks)
+    return Results(evidence.passes, verdicts, tuple(sorted(evidence.failures)))
 
 
 def _broken(evidence: Evidence, clock: datetime) -> tuple[BrokenSpan, ...]:
@@ -296,10 +298,11 @@ def _numbers(measure: Measure | None, threshold: float) -> Numbers:
         return NO_NUMBERS
     groups = dict.fromkeys((event.job, event.code) for event in reversed(measure.events))
     return Numbers(
-        a=measure.a,
-        b=measure.b,
+        a=measure.tallies.a,
+        b=measure.tallies.b,
+        c=measure.tallies.c,
         noise=measure.noise,
         score=score.shown_score(measure.log_score),
-        threshold=threshold,
+        threshold=threshold * measure.bar,
         groups=tuple(groups)[:GROUPS_MAX],
     )

@@ -25,7 +25,7 @@ def flaky(measure: Measure | None, threshold: float) -> str:
     """A test that is flaky, by its score; None: by what was settled long ago."""
     if measure is None:
         return "Passed and failed on the same code before its evidence was dropped."
-    weight = measure.a.weight + measure.b.weight
+    weight = measure.tallies.weight
     single = " One observation so far." if weight < SINGLE_WEIGHT else ""
     return cut(_disagreement(measure, threshold, with_jobs=True) + single)
 
@@ -106,18 +106,25 @@ def cut(text: str) -> str:
 def _disagreement(measure: Measure, threshold: float, *, with_jobs: bool) -> str:
     both_ways = [event for event in measure.events if event.stream is Stream.A]
     alone = [event for event in measure.events if event.stream is Stream.B]
+    pushes = [event for event in measure.events if event.stream is Stream.C]
+    tallies = measure.tallies
     parts = []
     if both_ways:
-        times = _times(len(both_ways), measure.a.weight)
-        runs = f"{measure.a.results:,} run{'s' * (measure.a.results != 1)}"
+        times = _times(len(both_ways), tallies.a.weight)
+        runs = f"{tallies.a.results:,} run{'s' * (tallies.a.results != 1)}"
         jobs = _jobs(both_ways) if with_jobs else ""
-        days = f"{WINDOW_DAYS} days"
+        days = f"{measure.days} days"
         parts.append(f"passed and failed on the same code {times} in {runs} in {days}{jobs}")
     if alone:
-        times = _times(len(alone), measure.b.weight)
-        verdicts = f"{measure.b.results:,} verdict{'s' * (measure.b.results != 1)}"
+        times = _times(len(alone), tallies.b.weight)
+        verdicts = f"{tallies.b.results:,} verdict{'s' * (tallies.b.results != 1)}"
         parts.append(f"{_alone(alone)} {times} in {verdicts}")
-    parts.append(f"this {_fit(measure)} (flaky from {threshold:,g})")
+    if pushes:
+        sources = len({event.source for event in pushes})
+        weight = _times(sources, tallies.c.weight).partition(" (")[2]
+        found = f"failed in one push of {sources} pull request{'s' * (sources != 1)}"
+        parts.append(f"{found} alone{' (' + weight if weight else ''}")
+    parts.append(f"this {_fit(measure)} (flaky from {threshold * measure.bar:,g})")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 
