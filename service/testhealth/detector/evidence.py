@@ -246,11 +246,6 @@ class Window:
         allowed = others // (MACHINES_MIN - 1) + int(MACHINE_MAX * _UNITS)
         return 1.0 if most <= allowed else (others + allowed) / (others + most)
 
-    def worst_machine(self) -> tuple[str, int]:
-        """The machine with the most events, and how many; empty if none is named."""
-        counted = Counter(event.machine for event in self._events if event.machine)
-        return min(counted.items(), key=lambda each: (-each[1], each[0]), default=("", 0))
-
     def events(self) -> tuple[Event, ...]:
         """Those inside, oldest first."""
         return tuple(self._events)

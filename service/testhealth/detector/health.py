@@ -118,6 +118,8 @@ def judge(evidence: Evidence, scale: Scale) -> Health:
     else:
         value = Status.HEALTHY
         reason = _why_healthy(evidence, stretches, open_measure, scale.threshold)
+        if any(series.has_unplaced(track) for track in evidence.tracks):
+            reason = reasons.unplaced(reason)
         numbers = _numbers(open_measure, scale.threshold)
     return Health(
         value=value,

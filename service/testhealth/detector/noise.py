@@ -32,7 +32,8 @@ def measure(passing: int, verdicts: int, tests: Iterable[Tallies]) -> Noise:
 
     `passing`: passing results of all tests; `verdicts`: tests run, summed over the points of all
     series; `tests`: the uncapped tallies of each test that has an event.
-    Tests that are rather flaky than sound are left out, whatever the repository's own sensitivity is.
+    Tests that are rather flaky than sound are left out, whatever the repository's own sensitivity
+    is.
     """
     noise, all_tests = FLOOR, tuple(tests)
     for _ in range(_ROUNDS):

@@ -2,8 +2,8 @@
 
 Nobody runs a red job again here: the next push of the same pull request passed, and so did other
 pull requests and branches around that time. One such failure proves little, for the next push may
-have mended it. Several pull requests that have nothing else in common do (docs/design/detector.md
-5). A test that fails on two pushes in a row is broken by its pull request and not counted.
+have mended it. Several pull requests that have nothing else in common do. A test that fails on two
+pushes in a row is broken by its pull request and not counted (docs/design/detector.md 4).
 """
 
 from bisect import bisect_left, insort

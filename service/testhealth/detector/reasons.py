@@ -3,6 +3,7 @@
 Every number in it can be recomputed from stored runs; nothing is decided here.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import date, datetime
 from math import floor
@@ -17,6 +18,10 @@ NAME_MAX = 60
 """Of a branch or job key within a reason; both may be 255 long."""
 
 SHA_SHOWN = 7
+UNPLACED = (
+    "Failures between passes of a stable branch do not count: GitHub did not tell where their "
+    "commits are. Upload with the commit's SHA."
+)
 _SCORE_SHOWN_MAX = 1_000_000
 _ODDS_SHOWN_MAX = 1_000_000_000
 
@@ -98,6 +103,11 @@ def failing(failed: int, runs: int) -> str:
     )
 
 
+def unplaced(text: str) -> str:
+    """The reason of a test whose failures on a stable branch could not be compared."""
+    return cut(f"{text} {UNPLACED}")
+
+
 def cut(text: str) -> str:
     """The text, or its beginning with an ellipsis."""
     return text if len(text) <= REASON_MAX else text[: REASON_MAX - 1] + "…"
@@ -124,9 +134,18 @@ def _disagreement(measure: Measure, threshold: float, *, with_jobs: bool) -> str
         weight = _times(sources, tallies.c.weight).partition(" (")[2]
         found = f"failed in one push of {sources} pull request{'s' * (sources != 1)}"
         parts.append(f"{found} alone{' (' + weight if weight else ''}")
+    machine, count = _worst_machine(measure.events)
+    if 2 * count > len(measure.events) > 2:
+        parts.append(f"{count} of these {len(measure.events)} on machine {_short(machine)}")
     parts.append(f"this {_fit(measure)} (flaky from {threshold * measure.bar:,g})")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _worst_machine(events: Sequence[Event]) -> tuple[str, int]:
+    """The machine with the most events, and how many."""
+    counted = Counter(event.machine for event in events if event.machine)
+    return min(counted.items(), key=lambda each: (-each[1], each[0]), default=("", 0))
 
 
 def _alone(events: Sequence[Event]) -> str:

@@ -151,6 +151,13 @@ def lonely_points(track: Track) -> list[Point]:
     return [ran[place] for place in places]
 
 
+def has_unplaced(track: Track) -> bool:
+    """Return whether a failure between passes does not count for want of positions."""
+    letters = track.letters()
+    places = [place for place in lonely(letters) if letters[place] == FAILED]
+    return len(places) > len([n for n in _surely_lonely(track)[1] if letters[n] == FAILED])
+
+
 def _surely_lonely(track: Track) -> tuple[list[Point], list[int]]:
     """Return the points at which the test ran, and where among them it is alone for sure.
 

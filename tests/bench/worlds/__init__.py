@@ -9,7 +9,6 @@ night alone.
     ci.py          playing a repository: its uploads, in the ledger of `tests.bench.flaky`
     catalogue.py   the worlds, and what each is asked
     measured.py    figures, gates and rows; `make bench ONLY=worlds`
-    document.py    the table of docs/reference/flake-detection.md
 
 The rates and habits are guesses. No number of the detector is fitted to them.
 """

@@ -131,7 +131,7 @@ class Ci:
                 *(number, job, attempt, day, run.base, machine, run.pr, run.is_last_push)
             )
             failed = self._failing(moment) & wanted
-            letters = {no: "F" for no in _places(failed)}
+            letters = dict.fromkeys(_places(failed), "F")
             passed = wanted & ~failed
             if shape.rerun == "inside" and letters:
                 again = self._failing(replace(moment, attempt=attempt + 1))

@@ -1,6 +1,7 @@
 """Why tests fail: one small class for each reason.
 
-A law is a value; `drawn` makes of it what it hits in one repository. Rates are per attempt of a job.
+A law is a value; `drawn` makes of it what it hits in one repository. Rates are those of one
+attempt of a job.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -361,15 +362,14 @@ class Fragile:
     def drawn(self, shape: Shape, chance: Generator) -> Drawn:
         """Draw the tests; what a pull request breaks is drawn when it is met first."""
         chosen = [int(test) for test in chance.choice(shape.tests, self.tests, False)]
-        broken: dict[int, tuple[list[int], float]] = {}
+        broken: dict[int, list[int]] = {}
 
         def hits(moment: Moment, chance: Generator) -> Iterable[int]:
             if moment.pr is None:
                 return ()
             if moment.pr not in broken:
                 some = [test for test in chosen if chance.random() < self.share]
-                broken[moment.pr] = some, float(chance.uniform(0.2, 2)) / 24
-            some, seen_after = broken[moment.pr]
-            return () if moment.is_last_push else some
+                broken[moment.pr] = some
+            return () if moment.is_last_push else broken[moment.pr]
 
         return Innocent(hits)
