@@ -8,6 +8,7 @@ night alone.
     laws.py        why tests fail: one small class for each reason
     ci.py          playing a repository: its uploads, in the ledger of `tests.bench.flaky`
     catalogue.py   the worlds, and what each is asked
+    document.py    what the reference page says of them
     measured.py    figures, gates and rows; `make bench ONLY=worlds`
 
 The rates and habits are guesses. No number of the detector is fitted to them.
