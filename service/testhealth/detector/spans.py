@@ -6,7 +6,7 @@ two calls but what `Settled` says of evidence that is gone.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from math import ceil, log
 
@@ -345,12 +345,9 @@ class _Walk:
         if quiet is None and day - held.at.toordinal() > QUIET_DAYS_MIN:
             quiet = end_of_quiet(held, self._results.passes, day)
         if quiet is not None:
-            self._spans.append(
-                FlakySpan(
-                    *(self._since, self._first, self._last()),
-                    *(quiet.until, quiet.clean, quiet.days, tuple(self._holds)),
-                )
-            )
+            ended = FlakySpan(self._since, self._first, self._last(), quiet.until, quiet.clean)
+            holds = tuple(self._holds)
+            self._spans.append(replace(ended, quiet_days=quiet.days, holds=holds))
             self._begin(quiet.until)
 
     def _tallies(self, at: datetime, window: Window) -> Tallies:
