@@ -30,8 +30,8 @@ class World:
 
 
 BASE = Shape(USUAL)
-TINY_LAWS = (Flaky(share=0.08, low=0.02), laws.Clusters(2, low=0.03), *SOUND)
-SMALL_LAWS = (Flaky(share=0.06, low=0.01), laws.Clusters(3, low=0.01), *SOUND)
+TINY_LAWS: tuple[Law, ...] = (Flaky(share=0.08, low=0.02), laws.Clusters(2, low=0.03), *SOUND)
+SMALL_LAWS: tuple[Law, ...] = (Flaky(share=0.06, low=0.01), laws.Clusters(3, low=0.01), *SOUND)
 TINY = replace(BASE, laws=TINY_LAWS, tests=100, jobs=1, pushes=3, main=1)
 
 

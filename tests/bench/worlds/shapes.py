@@ -1,7 +1,7 @@
 """What a repository is made of, and one moment of its CI."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from numpy.random import Generator
@@ -85,7 +85,6 @@ class Shape:
     tests_main: bool = True
     nightly: bool = False
     renamed: float = 0.0
-    options: dict[str, float] = field(default_factory=dict)
 
     def home_of(self, test: int) -> tuple[int, ...]:
         """The jobs that run a test, where runs do not spread them anew."""
