@@ -236,7 +236,7 @@ class Window:
 
     @property
     def _share(self) -> float:
-        """How much of the events counts, where most come from one machine.
+        """The share of the events that counts, where most come from one machine.
 
         In a fleet of MACHINES_MIN that are alike, one has no more than this.
         """

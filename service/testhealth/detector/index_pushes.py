@@ -1,4 +1,4 @@
-"""Who failed alone in which push, of all jobs of a repository (docs/design/detector.md 4)."""
+"""Indexed pushes of all jobs, and the tests that failed alone in them (detector.md 4)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

@@ -28,11 +28,11 @@ LIGHTER = 3
 
 
 class Sent(Protocol):
-    """What the rules ask of an upload."""
+    """Facts of an upload that the rules need."""
 
     @property
     def at(self) -> datetime:
-        """When it ran."""
+        """The time when it ran."""
         ...
 
     @property
@@ -52,7 +52,7 @@ class Sent(Protocol):
 
     @property
     def machine(self) -> str:
-        """Where it ran, empty if unknown."""
+        """The machine that ran it, empty if unknown."""
         ...
 
 
@@ -102,7 +102,7 @@ class Alone:
 
     @property
     def crowd(self) -> float:
-        """What each test's weight is multiplied with: a change breaks several tests at once."""
+        """The factor of each test's weight: a change breaks several tests at once."""
         return min(1.0, CROWD_MIN / len(self.tests))
 
 

@@ -37,7 +37,7 @@ NOTHING = Tally(0.0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Tallies:
-    """What the three streams hold."""
+    """The contents of the three streams."""
 
     a: Tally = NOTHING
     b: Tally = NOTHING

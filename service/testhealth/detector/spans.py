@@ -85,7 +85,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What holds a span open: the newest renewing event, and what was seen then.
+    """The newest renewing event, which holds a span open, and what was seen then.
 
     `is_slow`: the long window alone says that the test is flaky.
     """
@@ -109,7 +109,7 @@ class Measure:
 
     @property
     def bar(self) -> float:
-        """How many times K the score needs."""
+        """The factor of K that the score needs."""
         return score.LONG_FROM if self.days == LONG_DAYS else 1.0
 
     def reaches(self, log_of_threshold: float) -> bool:
@@ -252,7 +252,7 @@ def soon_quiet(last: datetime, held: Held, results: Results, today: int) -> Quie
 
 
 def _held_at(span: FlakySpan, at: datetime) -> Held | None:
-    """What held the span open at a time."""
+    """Return what held the span open at a time."""
     return next((each for each in reversed(span.holds) if each.at < at), None)
 
 

@@ -1,4 +1,4 @@
-"""How often a sound test fails in one push alone (detector.md)."""
+"""Noise of stream C: the rate at which a sound test fails in one push alone (detector.md)."""
 
 import sqlalchemy as sa
 from alembic import op
