@@ -258,6 +258,7 @@ class NoiseRow(Row, table=True):
     totals: str = Field(sa_type=Json)
     eps_a: float
     eps_b: float
+    eps_c: float
 
 
 class FailureGroupRow(Row, table=True):
