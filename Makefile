@@ -9,7 +9,7 @@ INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check
 # Only files whose hash is on the list, which is whole: nothing is resolved, and nothing is built
 # here, which would fetch what is on no list.
 LOCKED := --no-deps --require-hashes --only-binary :all:
-ROWS := audit age wording hostile simulation whole_service exhaustive linearizability wishes faults flaky end_to_end operations contract dashboard adversary provider browser sandbox recorded cli store api bench plugins
+ROWS := audit age wording hostile simulation whole_service exhaustive linearizability wishes faults flaky end_to_end operations contract dashboard adversary provider browser sandbox recorded cli store api bench plugins laboratory
 SEEDS := 200000
 FACES := $(shell date +%F)
 
@@ -71,8 +71,8 @@ fmt: $(STAMP) ## format, and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(STAMP) ## write the pages that come from code: endpoints, settings, state charts, facts, reasons, log events, faults, board, alerts, the stand-in
-	$(BIN)/python -m pytest -n 0 -q tests/docs/test_api_page.py tests/docs/test_settings.py tests/docs/test_state_charts.py tests/docs/test_provenance_page.py tests/docs/test_reasons_page.py tests/docs/test_log_events.py tests/docs/test_fault_table.py tests/deploy/test_monitoring.py tests/recorded/test_stand_in.py --update-golden
+docs: $(STAMP) ## write the pages that come from code: endpoints, settings, state charts, facts, reasons, log events, faults, board, alerts, the stand-in, producers
+	$(BIN)/python -m pytest -n 0 -q tests/docs/test_api_page.py tests/docs/test_settings.py tests/docs/test_state_charts.py tests/docs/test_provenance_page.py tests/docs/test_reasons_page.py tests/docs/test_log_events.py tests/docs/test_fault_table.py tests/deploy/test_monitoring.py tests/recorded/test_stand_in.py tests/laboratory/test_cells.py --update-golden
 
 site: $(STAMP) ## build the documentation as a site with search, in .cache/site; a broken link fails
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html -c docs -d .cache/site-pages . .cache/site

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,24 +28,29 @@ LOCK = "tests/contract/published.lock.json"
 HOME = ".cache"
 
 # Each with all that it imports, as its package-lock.json has it: a client of GitHub, what makes a
-# TypeScript client of our OpenAPI document, and the test runners that our plug-ins are for.
+# TypeScript client of our OpenAPI document, the test runners that our plug-ins are for, and those
+# whose reports the laboratory reads.
 LOCKED = {
     "tests/contract/octokit": ".cache/octokit",
     "tests/contract/clients": ".cache/clients",
     "tests/plugins/oldest": ".cache/runners-oldest",
     "tests/plugins/newest": ".cache/runners-newest",
+    "tests/laboratory/node": ".cache/laboratory/node",
 }
 
 # Python packages that are started and never imported: what makes a Python client of our document,
-# whose versions do not fit beside ours, what reads the files of deploy/, and the versions of pytest
-# with which its plug-in is tested.
+# whose versions do not fit beside ours, what reads the files of deploy/, the versions of pytest
+# with which its plug-in is tested, and the runners of the laboratory.
 REQUIREMENTS = {
     "tests/contract/clients/requirements.txt": ".cache/clients-python",
     "requirements/deploy.txt": ".cache/deploy",
     "tests/cli/runners/pytest-oldest.txt": ".cache/pytest-oldest",
     "tests/cli/runners/pytest-newest.txt": ".cache/pytest-newest",
+    "tests/laboratory/requirements.txt": ".cache/laboratory/python",
 }
 
+# Most of an installation is waiting for the network.
+AT_ONCE = 3
 # The largest package wanted has 28 MiB; a machine without network is told so in a minute.
 PACK_TIMEOUT_S = 300
 NPM_SETTINGS = {
@@ -86,10 +92,16 @@ def main(arguments: list[str]) -> int:
             write_lock(ROOT / LOCK, [newest(package) for package in read_lock(ROOT / LOCK)])
         for package in read_lock(ROOT / LOCK):
             bring(package, ROOT / HOME)
-        for folder, home in LOCKED.items():
-            bring_locked(ROOT / folder, ROOT / home)
-        for file, home in REQUIREMENTS.items():
-            bring_required(ROOT / file, ROOT / home)
+        with ThreadPoolExecutor(AT_ONCE) as several:
+            begun = [
+                *(several.submit(bring_locked, ROOT / at, ROOT / to) for at, to in LOCKED.items()),
+                *(
+                    several.submit(bring_required, ROOT / at, ROOT / to)
+                    for at, to in REQUIREMENTS.items()
+                ),
+            ]
+        for each in begun:
+            each.result()
     except Unfetchable as reason:
         print(f"assets: {reason}; tests that need them are skipped, all else works")
         return 0

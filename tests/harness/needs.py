@@ -31,6 +31,9 @@ TYPESCRIPT = ROOT / ".cache" / "clients" / "node_modules"
 PYTHON_CLIENTS = ROOT / ".cache" / "clients-python"
 """Where `make assets` installs what generates clients of our OpenAPI document."""
 
+LABORATORY = ROOT / ".cache" / "laboratory"
+"""Where `make assets` installs the producers of reports that the laboratory plays."""
+
 RUNNERS = {age: ROOT / ".cache" / f"runners-{age}" for age in ("oldest", "newest")}
 """Where `make assets` installs the test runners that our plug-ins are for."""
 
@@ -141,6 +144,12 @@ def lack_of_deploy_tools() -> str | None:
     return None if (DEPLOY_TOOLS / "bin").is_dir() else "it is not there; run make assets"
 
 
+def lack_of_laboratory() -> str | None:
+    """The remedy when the producers of the laboratory are not there."""
+    homes = (LABORATORY / "node" / "installed.json", LABORATORY / "python" / "installed.txt")
+    return None if all(map(Path.is_file, homes)) else "run `make assets`"
+
+
 def lack_of_pytests() -> str | None:
     """The remedy when a version of pytest is not there."""
     homes = [home for home in PYTESTS.values() if not (home / "pytest").is_dir()]
@@ -243,6 +252,7 @@ LACKS: dict[str, Callable[[], str | None]] = {
     "octokit": lack_of_octokit,
     "postgres": lack_of_postgres,
     "promtool": lack_of_promtool,
+    "laboratory": lack_of_laboratory,
     "pytests": lack_of_pytests,
     "runners": lack_of_runners,
     "systemd": lack_of_systemd,

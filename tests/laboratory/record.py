@@ -19,12 +19,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bot.cli import upload
+from tests.harness.needs import LABORATORY
 from tests.laboratory import all_producers
 from tests.laboratory.producer import STARTED, Home, Producer, Scene
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = Path(__file__).parent / "recorded"
-PACKAGES = ROOT / ".cache" / "laboratory"
+PACKAGES = LABORATORY
 
 ENDED = "ended.json"
 """How each scene of a producer ended."""

@@ -29,7 +29,13 @@ def ended(played: judge.Played) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("name", FETCHED)
+SLOW = {"playwright"}
+"""Producers whose suite takes several seconds; tests/plugins runs them anyway."""
+
+PLAYED = [pytest.param(name, marks=pytest.mark.soak) if name in SLOW else name for name in FETCHED]
+
+
+@pytest.mark.parametrize("name", PLAYED)
 def test_the_suite_reads_as_it_was_recorded(name: str, tmp_path: Path) -> None:
     needs("laboratory")
     now = read(FETCHED[name], Scene.SUITE, tmp_path)

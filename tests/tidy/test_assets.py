@@ -28,7 +28,7 @@ esac
 INSTALLED = {
     *("octokit", "clients", "clients-python", "deploy"),
     *("pytest-oldest", "pytest-newest"),
-    *("runners-oldest", "runners-newest"),
+    *("runners-oldest", "runners-newest", "laboratory"),
 }
 """Folders that hold whole installations."""
 
@@ -44,7 +44,10 @@ def checkout(tmp_path):
     (tmp_path / "bin/registry/package/lib/a.json").write_text("wanted\n")
     entry = {"name": "@scope/thing", "version": "1.0.0", "files": {"lib/a.json": WANTED}}
     (tmp_path / "tests/contract/published.lock.json").write_text(json.dumps([entry]))
-    for folder in ("contract/octokit", "contract/clients", "plugins/oldest", "plugins/newest"):
+    for folder in (
+        *("contract/octokit", "contract/clients"),
+        *("plugins/oldest", "plugins/newest", "laboratory/node"),
+    ):
         (tmp_path / "tests" / folder).mkdir(parents=True)
         for name in ("package.json", "package-lock.json"):
             (tmp_path / "tests" / folder / name).write_text("{}")
@@ -56,6 +59,7 @@ def checkout(tmp_path):
         ("requirements/deploy.txt", "deploy"),
         ("tests/cli/runners/pytest-oldest.txt", "pytest-oldest"),
         ("tests/cli/runners/pytest-newest.txt", "pytest-newest"),
+        ("tests/laboratory/requirements.txt", "laboratory/python"),
     ):
         (tmp_path / file).write_text("")
         (tmp_path / ".cache" / home).mkdir(parents=True)
