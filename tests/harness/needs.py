@@ -43,6 +43,9 @@ DEPLOY_TOOLS = ROOT / ".cache" / "deploy"
 PYTESTS = {each: ROOT / ".cache" / f"pytest-{each}" for each in ("oldest", "newest")}
 """Where `make assets` installs the versions of pytest with which its plug-in is tested."""
 
+OF_THE_KERNEL = frozenset({"failing disk"})
+"""What no machine can install: a container has the devices of its host, or has not."""
+
 # merge-tree --write-tree, with which the sandbox merges without a work tree.
 GIT_VERSION_MIN = (2, 38)
 
@@ -55,7 +58,7 @@ def needs(name: str) -> None:
     lack = LACKS[name]()
     if lack is None:
         return
-    if os.environ.get("HEADGATE_REQUIRE_ALL") == "1":
+    if os.environ.get("HEADGATE_REQUIRE_ALL") == "1" and name not in OF_THE_KERNEL:
         pytest.fail(f"needs {name}: {lack}", pytrace=False)
     pytest.skip(f"needs {name}: {lack}")
 
