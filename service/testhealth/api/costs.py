@@ -5,9 +5,9 @@ from service.http.route import Route, read
 from service.testhealth.api.models import costs as models
 from service.testhealth.api.models.answers import costs as answers
 from service.testhealth.flake_costs import Cost
-from service.testhealth.operations import flake_costs, records, settings, test_times
+from service.testhealth.operations import flake_costs, records, settings, slow_tests
 from service.testhealth.operations.records import RepositoryAddresses
-from service.testhealth.operations.test_times import Period, SlowTest
+from service.testhealth.operations.slow_tests import Period, SlowTest
 from service.testhealth.store.sketches import Times
 from service.vocabulary import Role
 
@@ -19,7 +19,7 @@ DECIMALS = 3
 async def list_slowest(call: Call, asked: models.ListSlowestTests) -> answers.SlowestTestsListed:
     """List the tests that take longest, with their trend."""
     addresses = await _addresses(call, asked)
-    found = await test_times.slowest(
+    found = await slow_tests.slowest(
         call.runtime, addresses.repository, asked.order_by, asked.owner or "", asked.limit
     )
     return answers.SlowestTestsListed(
@@ -42,7 +42,7 @@ async def list_slowest(call: Call, asked: models.ListSlowestTests) -> answers.Sl
 async def plan_shards(call: Call, asked: models.PlanShards) -> answers.ShardsPlanned:
     """Divide test files into shards that take about as long as one another."""
     addresses = await _addresses(call, asked)
-    found = await test_times.plan_shards(call.runtime, addresses.repository, asked.wanted())
+    found = await slow_tests.plan_shards(call.runtime, addresses.repository, asked.wanted())
     plan = found.plan
     return answers.ShardsPlanned(
         week=_period(found.period),

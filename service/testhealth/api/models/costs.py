@@ -8,7 +8,7 @@ from service.http.models import common
 from service.testhealth.api.models.tests import AboutTests, Text
 from service.testhealth.filters import TimeOrder
 from service.testhealth.flake_costs import WEEKS_MAX
-from service.testhealth.operations.test_times import FILES_MAX, SHARDS_MAX, ShardsWanted
+from service.testhealth.operations.slow_tests import FILES_MAX, SHARDS_MAX, ShardsWanted
 
 SLOWEST_MAX = 200
 SLOWEST = 50

@@ -65,7 +65,7 @@ def read(session: Connection, sets: OutcomeSets, day: OpenDay) -> TimesRead:
         .join(upload_times, upload_times.c.upload == uploads.c.id)
         .where(*in_day, uploads.c.passed.is_not(None))
     ).all()
-    bits = sets.bits(session, here, {row.passed for row in passes})
+    bits = dict(sets.bits(session, here, {row.passed for row in passes}))
     apart = session.execute(
         select(attempts.c.no, attempts.c.duration_ms)
         .select_from(uploads)
@@ -134,9 +134,11 @@ def unsummed(session: Connection) -> tuple[Unsummed, ...]:
 
 def parts_of(session: Connection, of: Unsummed) -> tuple[int, ...]:
     """Return the parts of tests with times in the two weeks, or in what was stored before."""
-    recent = select(of_days.c.part.distinct()).where(*_within(of, 2 * WEEK))
-    stored = select((of_weeks.c.no // sketches.PART).distinct()).where(
-        of_weeks.c.repository_id == of.place.repository_id
+    recent = select(of_days.c.part).distinct().where(*_within(of, 2 * WEEK))
+    stored = (
+        select(of_weeks.c.no // sketches.PART)
+        .distinct()
+        .where(of_weeks.c.repository_id == of.place.repository_id)
     )
     parts = {*session.execute(recent).scalars(), *session.execute(stored).scalars()}
     return tuple(sorted(parts))

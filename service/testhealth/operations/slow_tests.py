@@ -15,10 +15,10 @@ from service.testhealth.detector import figures
 from service.testhealth.filters import TimeOrder
 from service.testhealth.operations import records
 from service.testhealth.shards import ShardPlan
-from service.testhealth.store import test_times
+from service.testhealth.store import case_times
+from service.testhealth.store.case_times import Timed, TimedFile
 from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.sketches import Times
-from service.testhealth.store.test_times import Timed, TimedFile
 
 SHARDS_MAX = 256
 FILES_MAX = 50_000
@@ -81,21 +81,21 @@ async def slowest(
         if period is None:
             return SlowTests((), None)
         context = records.context_of(session, runtime, repository, runtime.clock.now())
-        found = test_times.slowest(session, here, order, owner, at_most)
+        found = case_times.slowest(session, here, order, owner, at_most)
         cases = records.described(session, context, [each.no for each in found])
         times: dict[int, Timed] = {each.no: each for each in found}
         tests = (SlowTest(case, times[case.no].now, times[case.no].before) for case in cases)
-        return SlowTests(tuple(tests), period, *test_times.totals(session, here))
+        return SlowTests(tuple(tests), period, *case_times.totals(session, here))
 
     return await runtime.store.read(find)
 
 
 def _period(session: Tx, repository_id: int) -> Period | None:
-    through = test_times.through_of(session, repository_id)
+    through = case_times.through_of(session, repository_id)
     if through is None:
         return None
     last = figures.beginning_of(through).date()
-    return Period(last - timedelta(days=test_times.WEEK - 1), last)
+    return Period(last - timedelta(days=case_times.WEEK - 1), last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ async def plan_shards(
     """Return the plan of shards. Raises Invalid(times_unknown) if it names no files."""
 
     def find(session: Tx) -> tuple[Period | None, Sequence[TimedFile]]:
-        return _period(session, repository.id), test_times.files(session, repository.id)
+        return _period(session, repository.id), case_times.files(session, repository.id)
 
     period, timed = await runtime.store.read(find)
     known = _seconds(timed, wanted.variant)
