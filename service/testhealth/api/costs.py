@@ -4,7 +4,7 @@ from service.http.callers import Call
 from service.http.route import Route, read
 from service.testhealth.api.models import costs as models
 from service.testhealth.api.models.answers import costs as answers
-from service.testhealth.flake_costs import Cost
+from service.testhealth.flake_costs import Cost, Week
 from service.testhealth.operations import flake_costs, records, settings, slow_tests
 from service.testhealth.operations.records import RepositoryAddresses
 from service.testhealth.operations.slow_tests import Period, SlowTest
@@ -74,16 +74,11 @@ async def get_flake_costs(call: Call, asked: models.GetFlakeCosts) -> answers.Fl
         counted = answers.PeriodShown(first_day=found.first, last_day=found.last)
     return answers.FlakeCostsShown(
         counted=counted,
-        weeks=[
-            answers.WeekOfCosts(
-                **_cost(week.cost), week_start=week.start, days_counted=week.counted
-            )
-            for week in found.weeks
-        ],
+        weeks=[_week(week) for week in found.weeks],
         owners=[
             answers.OwnerOfCosts(
                 owner=each.owner or None,
-                weeks=[answers.CostShown(**_cost(cost)) for cost in each.weeks],
+                weeks=[_cost(cost) for cost in each.weeks],
             )
             for each in found.owners
         ],
@@ -129,12 +124,23 @@ def _times(times: Times) -> answers.TimesShown:
     )
 
 
-def _cost(cost: Cost) -> dict[str, object]:
-    return {
-        "ci_seconds": round(cost.ci_ms / 1000),
-        "pull_request_seconds": round(cost.wait_ms / 1000),
-        "queue_failures": round(cost.failures, DECIMALS),
-    }
+def _cost(cost: Cost) -> answers.CostShown:
+    return answers.CostShown(
+        ci_seconds=round(cost.ci_ms / 1000),
+        pull_request_seconds=round(cost.wait_ms / 1000),
+        queue_failures=round(cost.failures, DECIMALS),
+    )
+
+
+def _week(week: Week) -> answers.WeekOfCosts:
+    cost = _cost(week.cost)
+    return answers.WeekOfCosts(
+        ci_seconds=cost.ci_seconds,
+        pull_request_seconds=cost.pull_request_seconds,
+        queue_failures=cost.queue_failures,
+        week_start=week.start,
+        days_counted=week.counted,
+    )
 
 
 COST_ROUTES: tuple[Route, ...] = (list_slowest, plan_shards, get_flake_costs)

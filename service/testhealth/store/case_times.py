@@ -8,9 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, case, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from service.database import bulk
+from service.database.codec import Raw
 from service.testhealth.filters import TimeOrder
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import days, sketches
@@ -162,7 +173,7 @@ def days_of_part(session: Connection, of: Unsummed, part: int) -> Stored:
     return [(row.day, row.times) for row in session.execute(statement)]
 
 
-def _within(of: Unsummed, many: int) -> tuple[object, ...]:
+def _within(of: Unsummed, many: int) -> tuple[ColumnElement[bool], ...]:
     return (
         of_days.c.repository_id == of.place.repository_id,
         of_days.c.day > of.through - many,
@@ -237,10 +248,10 @@ class Timed(NamedTuple):
     before: Times
 
 
-def timed(row: object) -> Timed:
-    """Return a row of `of_weeks`."""
-    no, runs, total, median, p95, *before = row  # type: ignore[misc]  # a row of `_COLUMNS`
-    return Timed(no, Times(runs, -total, -median, -p95), Times(*before))
+def timed(row: Raw) -> Timed:
+    """Return a row of `TIMED`."""
+    no, runs, total, median, p95 = map(int, row[:5])
+    return Timed(no, Times(runs, -total, -median, -p95), Times(*row[5:]))
 
 
 TIMED = tuple(of_weeks.c[name] for name in _COLUMNS)

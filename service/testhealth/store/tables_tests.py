@@ -297,3 +297,9 @@ partial(
     "org_id",
     where=TestSettingsRow.__table__.c.ticket_issues.is_(True),
 )
+partial(
+    "ix_test_settings_open_cost_alerts",
+    TestSettingsRow,
+    *("repository_id", "org_id", "alerted_week"),
+    where=TestSettingsRow.__table__.c.flake_cost_alert_minutes.is_not(None),
+)

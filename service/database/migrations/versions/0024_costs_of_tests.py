@@ -36,6 +36,13 @@ def upgrade() -> None:
     )
     op.add_column("test_settings", sa.Column("flake_cost_alert_minutes", sa.Integer()))
     op.add_column("test_settings", sa.Column("alerted_week", sa.Integer()))
+    op.create_index(
+        "ix_test_settings_open_cost_alerts",
+        "test_settings",
+        ["repository_id", "org_id", "alerted_week"],
+        sqlite_where=sa.text("flake_cost_alert_minutes IS NOT NULL"),
+        postgresql_where=sa.text("flake_cost_alert_minutes IS NOT NULL"),
+    )
     op.create_table(
         "upload_times",
         sa.Column("upload", sa.String(), nullable=False),
