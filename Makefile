@@ -9,7 +9,7 @@ INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check
 # Only files whose hash is on the list, which is whole: nothing is resolved, and nothing is built
 # here, which would fetch what is on no list.
 LOCKED := --no-deps --require-hashes --only-binary :all:
-ROWS := audit age wording hostile simulation whole_service exhaustive linearizability wishes faults flaky end_to_end operations contract dashboard adversary provider browser sandbox recorded cli store api bench
+ROWS := audit age wording hostile simulation whole_service exhaustive linearizability wishes faults flaky end_to_end operations contract dashboard adversary provider browser sandbox recorded cli store api bench plugins
 SEEDS := 200000
 FACES := $(shell date +%F)
 

@@ -26,18 +26,23 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCK = "tests/contract/published.lock.json"
 HOME = ".cache"
 
-# Each with all that it imports, as its package-lock.json has it: a client of GitHub, and what
-# makes a TypeScript client of our OpenAPI document.
+# Each with all that it imports, as its package-lock.json has it: a client of GitHub, what makes a
+# TypeScript client of our OpenAPI document, and the test runners that our plug-ins are for.
 LOCKED = {
     "tests/contract/octokit": ".cache/octokit",
     "tests/contract/clients": ".cache/clients",
+    "tests/plugins/oldest": ".cache/runners-oldest",
+    "tests/plugins/newest": ".cache/runners-newest",
 }
 
 # Python packages that are started and never imported: what makes a Python client of our document,
-# whose versions do not fit beside ours, and what reads the files of deploy/.
+# whose versions do not fit beside ours, what reads the files of deploy/, and the versions of pytest
+# with which its plug-in is tested.
 REQUIREMENTS = {
     "tests/contract/clients/requirements.txt": ".cache/clients-python",
     "requirements/deploy.txt": ".cache/deploy",
+    "tests/cli/runners/pytest-oldest.txt": ".cache/pytest-oldest",
+    "tests/cli/runners/pytest-newest.txt": ".cache/pytest-newest",
 }
 
 # The largest package wanted has 28 MiB; a machine without network is told so in a minute.

@@ -40,6 +40,7 @@ class TroubleName(StrEnum):
 
     DATABASE_UNREACHABLE = "database_unreachable"
     DATABASE_SILENT = "database_silent"
+    DATABASE_DISK_FAILS = "database_disk_fails"
     DATABASE_FULL = "database_full"
     DATABASE_READ_ONLY = "database_read_only"
     DATABASE_LOCKED = "database_locked"
@@ -73,6 +74,12 @@ _RECORDS: Mapping[TroubleName, _Record] = {
         "The database does not answer in time",
         "operator",
         "An operator looks at the database server, its disk and its load.",
+    ),
+    TroubleName.DATABASE_DISK_FAILS: _Record(
+        Part.DATABASE,
+        "The disk of the database fails",
+        "operator",
+        "An operator looks at that disk, and at the log of its machine.",
     ),
     TroubleName.DATABASE_FULL: _Record(
         Part.DATABASE,

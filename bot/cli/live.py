@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.cli import output, suspects
+from bot.cli import output, runner_ends, suspects
 from bot.cli.job_service import FreshToken, JobService
 from bot.cli.live_lines import EndedTest, LiveFile, ReportFiles
-from bot.uploader import pytest_hook, transport
+from bot.uploader import transport
 from bot.uploader.transport import Json, Request, RequestFailed
 
 START_MAX_S = 3.0
@@ -30,12 +30,19 @@ REPORT = "/flaky-tests/report-early-failure"
 REPORTS_MAX = 20
 """Failed tests that one command reports before its end, as many as the service takes of a job."""
 
+LIVE, SUSPECTS = "HEADGATE_LIVE", "HEADGATE_SUSPECTS"
+"""The variables that a command gets (docs/reference/live-tests.md)."""
+
 PYTEST_MODULE = "headgate_pytest.py"
+_PLACES = (Path(__file__).parent, Path(__file__).parents[2] / "plugins/pytest")
+PYTEST_PLUGIN = next(path for place in _PLACES if (path := place / PYTEST_MODULE).exists())
+"""The plug-in of pytest: in the package, or in the checkout."""
 
 FIELDS = ("sha", "branch", "pr_number", "run_id", "run_attempt", "job", "source_root")
 """Metadata of an upload that an early report has as well."""
 
-NEVER_COUNTS = frozenset({"no_test_run", "unproved", "over"})
+UNPROVED = "unproved"
+NEVER_COUNTS = frozenset({"no_test_run", UNPROVED, "over"})
 """Answers about the job itself: no other test of it would count either."""
 
 
@@ -48,20 +55,30 @@ class Job(NamedTuple):
     reports_are_final: bool = False
 
 
-@contextmanager
-def followed(job: Job, started_s: float) -> Iterator[dict[str, str]]:
-    """Follow the command that runs in the block; yield the variables that it gets.
+class Followed(NamedTuple):
+    """A command that is followed: the variables that it gets, and how its runners ended.
 
-    A command that cannot be followed runs all the same, without them.
+    What the runners say is known when the block has ended.
+    """
+
+    variables: dict[str, str]
+    runner_ends: list[Json]
+
+
+@contextmanager
+def followed(job: Job, started_s: float) -> Iterator[Followed]:
+    """Follow the command that runs in the block.
+
+    A command that cannot be followed runs all the same, without variables.
     """
     try:
         folder = Path(tempfile.mkdtemp(prefix="headgate-"))
     except OSError:
-        yield {}
+        yield Followed({}, [])
         return
     try:
         token = FreshToken(job.service)
-        variables = _prepare(folder, job, token)
+        followed = Followed(_prepare(folder, job, token), [])
         sources = (
             LiveFile(folder / "live"),
             ReportFiles(job.globs, started_s, are_final=job.reports_are_final),
@@ -69,9 +86,10 @@ def followed(job: Job, started_s: float) -> Iterator[dict[str, str]]:
         follower = _Follower(_Reporter(job, token), sources)
         follower.start()
         try:
-            yield variables
+            yield followed
         finally:
             follower.end()
+            followed.runner_ends.extend(runner_ends.read(folder / "live"))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -79,17 +97,17 @@ def followed(job: Job, started_s: float) -> Iterator[dict[str, str]]:
 def _prepare(folder: Path, job: Job, token: FreshToken) -> dict[str, str]:
     """Write what the command reads and writes; return the variables that name it."""
     (folder / "live").touch(mode=0o600)
-    shutil.copyfile(pytest_hook.__file__, folder / PYTEST_MODULE)
+    shutil.copyfile(PYTEST_PLUGIN, folder / PYTEST_MODULE)
     before = os.environ.get("PYTHONPATH")
     variables = {
-        pytest_hook.LIVE: str(folder / "live"),
+        LIVE: str(folder / "live"),
         "PYTHONPATH": os.pathsep.join((str(folder), before)) if before else str(folder),
     }
     found = _suspects_within(job, token)
     if found:
         path = folder / "suspects.json"
         path.write_text(json.dumps(suspects.document(found)), "utf-8")
-        variables[pytest_hook.SUSPECTS] = str(path)
+        variables[SUSPECTS] = str(path)
     return variables
 
 
@@ -124,7 +142,7 @@ class _Follower(threading.Thread):
         while not self._ended.wait(POLL_S) and not self._reporter.is_done:
             for source in self._sources:
                 for ended in source.read():
-                    if not self._ended.is_set():
+                    if not self._ended.is_set() and not self._reporter.is_done:
                         self._reporter.take(ended)
 
     def end(self) -> None:
@@ -146,6 +164,8 @@ class _Reporter:
 
     def take(self, ended: EndedTest) -> None:
         """Send a test if it changes what the service knows; one that cannot be sent is left out."""
+        if self.is_done:
+            return
         if ended.has_passed:
             if self._last_counted is not None and ended.names == self._last_counted.names:
                 self._send(ended)
@@ -155,17 +175,24 @@ class _Reporter:
         is_known = self._sent.get(ended.names, False) or (
             ended.names in self._sent and not ended.is_final
         )
-        if self._last_counted is not None or is_known or len(self._sent) >= REPORTS_MAX:
+        # The last try of a test that was sent before takes no place of its own.
+        is_full = ended.names not in self._sent and len(self._sent) >= REPORTS_MAX
+        if self._last_counted is not None or is_known or is_full:
             return
         self._sent[ended.names] = ended.is_final
-        standing = self._send(ended)
+        answer = self._send(ended)
+        standing = str(answer.get("standing", "")).lower()
         if standing == "counts":
             self._last_counted = ended
             output.log(f"headgate: {_shown(ended)} failed; the test run is judged by it")
-        self.is_done = standing in NEVER_COUNTS
+        elif standing == UNPROVED and ended.is_final:
+            output.log(
+                f"headgate: {_shown(ended)} failed; not judged early: {answer.get('message', '')}"
+            )
+        self.is_done = self.is_done or standing in NEVER_COUNTS
 
-    def _send(self, ended: EndedTest) -> str:
-        """Send one test once; return what it moves, empty if the service was not reached."""
+    def _send(self, ended: EndedTest) -> Json:
+        """Send one test once; return the answer, empty if the service was not reached."""
         try:
             service = self._job.service.connect(self._token.get(), bool, SEND_TIMEOUT_S)
             self._org = self._org or self._job.service.organization_of(service)
@@ -173,8 +200,8 @@ class _Reporter:
         except RequestFailed as failed:
             # The service has refused: it would refuse the next one as well.
             self.is_done = not isinstance(failed, transport.Transient)
-            return ""
-        return str(answer.get("standing", "")).lower()
+            return {}
+        return answer
 
 
 def _request_of(job: Job, org: str, ended: EndedTest) -> Request:

@@ -43,7 +43,10 @@ class EndedTest(NamedTuple):
 
 
 def parse(line: bytes) -> EndedTest | None:
-    """Parse one line; None for another version, another event, or what is not the protocol."""
+    """Parse one line; None for another version, another event, or what is not the protocol.
+
+    A name with NUL or half a surrogate pair is none: no report has it, and the service refuses it.
+    """
     value = transport.json_object(line)
     if value is None or value.get("v") != VERSION or value.get("event") != "test":
         return None
@@ -52,8 +55,15 @@ def parse(line: bytes) -> EndedTest | None:
         return None
     texts = [value.get(each, "") for each in ("classname", "parent", "file")]
     classname, parent, file = (each[:NAME_MAX] if isinstance(each, str) else "" for each in texts)
+    names = (name[:NAME_MAX], classname, parent, file)
+    if not all(map(_is_text, names)):
+        return None
     is_final = value.get("final") is True
-    return EndedTest(name[:NAME_MAX], classname, parent, file, outcome == "passed", is_final)
+    return EndedTest(*names, has_passed=outcome == "passed", is_final=is_final)
+
+
+def _is_text(name: str) -> bool:
+    return "\0" not in name and not any("\ud800" <= each <= "\udfff" for each in name)
 
 
 class LiveFile:
@@ -65,7 +75,11 @@ class LiveFile:
         self._rest = b""
 
     def read(self) -> list[EndedTest]:
-        """Return the tests of all lines that have ended since the last call."""
+        """Return the tests of all lines that have ended since the last call.
+
+        Failures that the runner tries again are left out: they move no test run, and the service
+        takes few reports of a job.
+        """
         if self._at >= FILE_BYTES_MAX:
             return []
         try:
@@ -78,7 +92,7 @@ class LiveFile:
         *lines, self._rest = (self._rest + content).split(b"\n")
         self._rest = self._rest[: LINE_BYTES_MAX + 1]
         ended = (parse(line) for line in lines if len(line) <= LINE_BYTES_MAX)
-        return [each for each in ended if each is not None]
+        return [each for each in ended if each is not None and (each.is_final or each.has_passed)]
 
 
 class ReportFiles:

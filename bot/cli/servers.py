@@ -14,6 +14,7 @@ from bot.sandbox.app import CannotRun, SandboxOptions
 from bot.settings import Settings
 from service.clock import SystemClock
 from service.errors import StartRefused
+from service.http import connections
 
 try:
     import uvloop
@@ -25,6 +26,12 @@ except ImportError:
 
 def serve(chosen: Settings, *, migrate: bool) -> None:
     """Run the service until a signal stops it. Raises StartRefused."""
+    descriptors = connections.claim_descriptors()
+    if descriptors < connections.DESCRIPTORS_MIN:
+        raise StartRefused(
+            f"This process may open {descriptors} files, and needs {connections.DESCRIPTORS_MIN}. "
+            "Raise that limit (`ulimit -n`, `LimitNOFILE=` of systemd)"
+        )
     telemetry.start(chosen.log_format, chosen.log_level, SystemClock())
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(wiring.serve(chosen, migrate=migrate))

@@ -230,10 +230,12 @@ def _run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) ->
     if command:
         job = live.Job(wanted.job, wanted.metadata, wanted.globs, wanted.reports_are_final)
         find_program(command)
-        with live.followed(job, started_s) as variables:
+        with live.followed(job, started_s) as followed:
             # With --json stdout is for the answer alone.
-            ran = _run(command, variables, keeps_stdout=as_json)
+            ran = _run(command, followed.variables, keeps_stdout=as_json)
         about_command = _command_metadata(command, ran, started_s)
+        if followed.runner_ends:
+            about_command["runner_ends"] = followed.runner_ends
         wanted = wanted._replace(metadata={**wanted.metadata, **about_command})
     earlier = ci.triggering_run_of(os.environ)
     if earlier is not None:

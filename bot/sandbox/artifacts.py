@@ -37,7 +37,7 @@ def failing_tests(
         for test in plan.reports.tests
         if ci_file.conclusion_of(
             repository.git.objects,
-            test.rules,
+            ci_file.of_attempt(test.rules, run.attempt),
             run.tested_sha,
             run.head_branch,
             f"{draw}/{test.name}",

@@ -307,8 +307,8 @@ def _conclusion(
     has_failed = any(word != "success" for word in needed)
     rules = tuple(
         rule
-        for rule in plan.rules
-        if (has_failed or not rule.needs_failed) and rule.attempt in (None, run.attempt)
+        for rule in ci_file.of_attempt(plan.rules, run.attempt)
+        if has_failed or not rule.needs_failed
     )
     ruled = ci_file.conclusion_of(
         repository.git.objects, rules, run.tested_sha, run.head_branch, draw
@@ -359,8 +359,9 @@ def _steps(repository: Repository, run: WorkflowRun, plan: CheckPlan) -> tuple[S
             found.append(Step(step.name, at, at, "skipped"))
             continue
         draw = f"{repository.world.seed}:{run.head_sha}:{plan.name}:{step.name}:{run.attempt}"
+        rules = ci_file.of_attempt(step.rules, run.attempt)
         ruled = ci_file.conclusion_of(
-            repository.git.objects, step.rules, run.tested_sha, run.head_branch, draw
+            repository.git.objects, rules, run.tested_sha, run.head_branch, draw
         )
         conclusion = "success" if step.may_fail else ruled
         has_failed = has_failed or conclusion == "failure"
@@ -390,7 +391,16 @@ async def _end_check(
     fields.update(status="completed", conclusion=conclusion)
     actor = Actor(check.suite.app.bot, check.suite.app)
     reports.change_run(repository, check, actor, fields)
+    if plan.fails_fast and conclusion == "failure":
+        _cancel_matrix_of(repository, run, check)
     close_when_done(repository, run)
+
+
+def _cancel_matrix_of(repository: Repository, run: WorkflowRun, failed: CheckRun) -> None:
+    """Cancel the jobs of the matrix of a failed one that have not ended; they began with it."""
+    name = ci_file.matrix_of(failed.name)
+    jobs = (job for job in run.jobs[run.attempt] if ci_file.matrix_of(job.name) == name)
+    _cancel_jobs(repository, jobs)
 
 
 async def _send(
@@ -460,12 +470,16 @@ def cancel(repository: Repository, run: WorkflowRun) -> None:
     if run.status == "completed":
         return
     run.waiting.clear()
-    for job in run.jobs.get(run.attempt, []):
+    _cancel_jobs(repository, run.jobs.get(run.attempt, []))
+    _finish(repository, run, "cancelled")
+
+
+def _cancel_jobs(repository: Repository, jobs: Iterable[CheckRun]) -> None:
+    for job in jobs:
         if job.status != "completed":
             actor = Actor(job.suite.app.bot, job.suite.app)
             fields = {"status": "completed", "conclusion": "cancelled"}
             reports.change_run(repository, job, actor, fields)
-    _finish(repository, run, "cancelled")
 
 
 def _needs_any(plan: CheckPlan, others: Iterable[CheckPlan]) -> bool:

@@ -104,7 +104,8 @@ class CheckPlan(Part):
     With `steps` its job takes their seconds one after the other, and fails if one of them does.
     `needs` names other checks of the file, `test` also `test (3.12)`: its job begins when theirs
     have ended, and is skipped if one has not succeeded, unless it has `if: always()`. With
-    `continue-on-error` its own failure counts for none that needs it, nor for the run.
+    `continue-on-error` its own failure counts for none that needs it, nor for the run. With
+    `fail-fast` its failure cancels the other jobs of its matrix: `test (3.13)` of `test (3.12)`.
     """
 
     name: str = Field(min_length=1)
@@ -125,6 +126,7 @@ class CheckPlan(Part):
     needs: Texts = ()
     condition: Condition = Field(default="", alias="if")
     may_fail: bool = Field(default=False, alias="continue-on-error")
+    fails_fast: bool = Field(default=False, alias="fail-fast")
 
     @model_validator(mode="after")
     def _fits(self) -> "CheckPlan":
@@ -137,6 +139,13 @@ class CheckPlan(Part):
             raise ValueError(f"{self.name}: junit is written by a command")
         if self.needs and self.kind == "status":
             raise ValueError(f"{self.name}: only a check has a job, which may need others")
+        if self.fails_fast and matrix_of(self.name) is None:
+            raise ValueError(f"{self.name}: only a job of a matrix fails fast, as test (1)")
+        inner = [rule for step in self.steps for rule in step.rules]
+        if self.reports is not None:
+            inner += [rule for test in self.reports.tests for rule in test.rules]
+        if any(rule.needs_failed for rule in inner):
+            raise ValueError(f"{self.name}: only a rule of a job itself has needs_failed")
         return self
 
 
@@ -198,9 +207,20 @@ def is_meant(name: str, check: str) -> bool:
     return check == name or check.startswith(f"{name} (")
 
 
+def matrix_of(check: str) -> str | None:
+    """The name of the matrix of a job, which stands before its values; None: it has none."""
+    name, values, _ = check.partition(" (")
+    return name if values else None
+
+
 def touches(paths: Texts, changed: Iterable[str]) -> bool:
     """Return whether a path filter matches one of these changes."""
     return any(rules.matches(one, path, "") for one in paths for path in changed)
+
+
+def of_attempt(rules_of_it: tuple[Rule, ...], attempt: int) -> tuple[Rule, ...]:
+    """Return the rules that hold in this attempt of the run."""
+    return tuple(rule for rule in rules_of_it if rule.attempt in (None, attempt))
 
 
 def conclusion_of(

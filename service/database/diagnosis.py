@@ -7,6 +7,7 @@ from service.errors import DatabaseUnavailable
 from service.troubles import TroubleName
 
 _SQLITE = {
+    sqlite3.SQLITE_IOERR: TroubleName.DATABASE_DISK_FAILS,
     sqlite3.SQLITE_FULL: TroubleName.DATABASE_FULL,
     sqlite3.SQLITE_BUSY: TroubleName.DATABASE_LOCKED,
     sqlite3.SQLITE_LOCKED: TroubleName.DATABASE_LOCKED,
@@ -15,6 +16,7 @@ _SQLITE = {
 """Primary result codes; the others say that the file cannot be used at all."""
 
 _POSTGRESQL = {
+    "58030": TroubleName.DATABASE_DISK_FAILS,
     "53100": TroubleName.DATABASE_FULL,
     "25006": TroubleName.DATABASE_READ_ONLY,
     "55P03": TroubleName.DATABASE_LOCKED,

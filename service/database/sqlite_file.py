@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
@@ -84,9 +85,13 @@ class LockFile:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Say that the stop was clean, and let others in; releasing again changes nothing."""
+        """Say that the stop was clean, and let others in; releasing again changes nothing.
+
+        On a disk that takes no writes any more the stop counts as unclean.
+        """
         if self._descriptor is not None:
-            os.ftruncate(self._descriptor, 0)
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = None
 

@@ -185,6 +185,7 @@ def is_whole(point: Sequence[Upload]) -> bool:
         or each.account.unread_failures
         or each.account.unknown_words
         or each.account.is_interrupted
+        or not all(end.is_plain for end in each.runner_ends)
         for each in point
     )
 

@@ -120,18 +120,26 @@ async def _reported_of(runtime: Runtime, queue: QueueRef, run: Run) -> tuple[Rep
         uploads.of_test_run, queue.repository_id, sha, run.reported_since
     )
     sent = await _proved(provider, queue.repo, sha, sent)
-    conclusions = {
-        one.required.name: one.check.raw.lower()
-        for one in verdict.standings_of(run)
-        if one.check is not None and one.doom is None
-    }
-    # A check that has not ended fails as the jobs did that doom it, each of which may run still.
-    words = {one.id: one.raw.lower() for one in run.checks if one.outcome is CheckOutcome.FAILED}
-    conclusions |= {doom.required: words.get(doom.check, "") for doom in run.doomed}
+    conclusions = conclusions_of(run)
     settings = await runtime.store.read(quarantine.settings_of, queue.repository_id)
     needs = Proof[settings.excuse_proof.name]
     reported = await _reported(provider, queue.repo, run, sent, needs)
     return tuple(replace(each, conclusion=conclusions.get(each.name, "")) for each in reported)
+
+
+def conclusions_of(run: Run) -> dict[str, str]:
+    """Return how CI says that each required check has ended, by name.
+
+    One that has not ended fails as the job did that dooms it, which may run still.
+    """
+    words = {one.id: one.raw.lower() for one in run.checks if one.outcome is CheckOutcome.FAILED}
+    found: dict[str, str] = {}
+    for one in verdict.standings_of(run):
+        if one.doom is not None:
+            found[one.required.name] = words.get(one.doom.check, "")
+        elif one.check is not None:
+            found[one.required.name] = one.check.raw.lower()
+    return found
 
 
 async def _explained(

@@ -321,7 +321,14 @@ def _report_of(lookup: Lookup, branch: str | None, sent: Sent, *, is_command: bo
 def _part_of(upload: Upload, needs: Proof) -> Part:
     is_of_queue = upload.kind == UploadClass.QUEUE.value
     needed = needs if is_of_queue else Proof.NONE
-    return Part(upload.account, upload.failures, upload.is_partial, needed)
+    return Part(
+        upload.account,
+        upload.failures,
+        upload.is_partial,
+        needed,
+        tests=upload.counts.get("tests", 0),
+        ends=upload.runner_ends,
+    )
 
 
 def jobs_of_branch(

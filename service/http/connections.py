@@ -6,6 +6,7 @@ that has not sent a whole head, or no further one, in `IDLE_S`.
 
 import asyncio
 import ipaddress
+import resource
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 
@@ -20,6 +21,10 @@ IDLE_S = 15.0
 LINE_BYTES_MAX = 8192
 HEADERS_MAX = 64
 CONNECTIONS_MAX = 4_000
+OWN_DESCRIPTORS = 256
+"""Kept from connections: for the database, GitHub, git and files."""
+DESCRIPTORS_MIN = 2 * OWN_DESCRIPTORS
+DESCRIPTORS_WANTED = OWN_DESCRIPTORS + 2 * CONNECTIONS_MAX
 CONNECTIONS_AN_ADDRESS = 100
 
 Broken = Callable[[web.BaseRequest, int, BaseException | None], web.StreamResponse]
@@ -149,7 +154,7 @@ class ConnectionCounts:
     def enter(self, address: str) -> bool:
         """Count one more connection, and return whether there is room; call `leave` either way."""
         self._connected[address] += 1
-        if self._connected.total() > CONNECTIONS_MAX:
+        if self._connected.total() > min(CONNECTIONS_MAX, _room()):
             return False
         if self._connected[address] <= CONNECTIONS_AN_ADDRESS:
             return True
@@ -160,6 +165,21 @@ class ConnectionCounts:
         self._connected[address] -= 1
         if not self._connected[address]:
             del self._connected[address]
+
+
+def claim_descriptors() -> int:
+    """Raise this process's limit on open files as far as it may be and is of use; return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= soft < DESCRIPTORS_WANTED:
+        soft = DESCRIPTORS_WANTED if hard < 0 else min(hard, DESCRIPTORS_WANTED)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return soft if soft >= 0 else DESCRIPTORS_WANTED
+
+
+def _room() -> int:
+    """Return how many connections each of two listeners may hold, by the limit on open files."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CONNECTIONS_MAX if soft < 0 else max(soft - OWN_DESCRIPTORS, 2) // 2
 
 
 def _is_loopback(address: str) -> bool:

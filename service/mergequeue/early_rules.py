@@ -99,9 +99,8 @@ def _holds(seen: list[Observation], now: datetime) -> bool:
     if len({one.run for one in held}) < needed:
         return False
     last = max(one.at for one in held)
-    uses = {one.run for one in seen if one.is_foreseen and one.ending is not Ending.HELD}
-    later = {one.run for one in seen if one.at > last}
-    return len(uses & later) < USES_MAX
+    uses = {one.run for one in seen if one.is_foreseen and one.at > last}
+    return len(uses) < USES_MAX
 
 
 def _early_s(seen: list[Observation]) -> float:

@@ -58,7 +58,7 @@ async def recover(runtime: Runtime) -> None:
     for host in runtime.providers:
         await _meet(runtime, host)
     away = {one.host for one in runtime.troubles.all() if one.part in AWAY}
-    present = tuple(host for host in runtime.providers if host not in away)
+    present = runtime.providers.keys() - away
     await reconcile.read_all_queues(runtime, present)
     outbox.wake(runtime.wakeups)
     runtime.wakeups.wake("inbox")

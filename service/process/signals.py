@@ -365,12 +365,12 @@ async def _look(
         return False
     with suppress(QueueGone):
         value = await turn.value(runtime, queue_id)
-        read = [
+        read = {
             run.id
             for run_id, is_bad in runs.items()
             if (run := value.runs.get(run_id)) is not None
             and (is_bad or run.status is not RunStatus.SUCCEEDED)
-        ]
+        }
         return await reconcile.read_checks(runtime, queue, read, settle)
     return False
 

@@ -41,6 +41,7 @@ from tests.bench.agents import comparison
 from tests.bench.flaky import scenarios
 from tests.bench.scheduling import goals
 from tests.bench.tables import Row
+from tests.bench.worlds import measured as small_worlds
 
 
 class Measured(TypedDict):
@@ -56,6 +57,7 @@ SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "scheduling": goals.run,
     "agents": comparison.run,
     "flaky": scenarios.run,
+    "worlds": small_worlds.run,
     "store": store.run,
     "api": api.run,
     "metrics": metrics.run,

@@ -102,6 +102,36 @@ def test_a_job_whose_failures_cannot_count_sends_one(api, standing):
     assert len(sent(api)) <= 1
 
 
+WHY = "Give the job `permissions: id-token: write`."
+
+
+def test_a_job_that_cannot_prove_itself_is_told_how_once(api):
+    api.says(REPORT, {"counts": False, "standing": "unproved", "message": WHY})
+    lines = "\n".join(line(each) for each in "abcd")
+    with following(f"print({lines!r}, file=live)") as child:
+        assert child.stderr.readline() == f"headgate: A::a failed; not judged early: {WHY}\n"
+        assert ends(child) == 3
+        assert WHY not in child.stderr.read()
+    assert sent(api) == [("a", True, False)]
+
+
+def test_a_job_whose_failures_are_not_final_is_told_nothing(api):
+    api.says(REPORT, {"counts": False, "standing": "unproved", "message": WHY})
+    with following(f"print({line(final=False)!r}, file=live)") as child:
+        assert ends(child) == 3
+        assert WHY not in child.stderr.read()
+
+
+def test_what_the_service_refuses_is_tried_once(api):
+    api.refuses(REPORT, 404, "not_found")
+    answers(api, "counts")
+    lines = "\n".join(line(each) for each in "abcd")
+    with following(f"print({lines!r}, file=live)") as child:
+        assert ends(child) == 3
+        assert "judged" not in child.stderr.read()
+    assert len(sent(api)) <= 1
+
+
 @pytest.mark.parametrize("is_final", [True, False])
 def test_a_report_file_is_read_as_soon_as_it_is_whole(api, is_final):
     answers(api, "counts")
@@ -123,6 +153,8 @@ def test_a_report_file_is_read_as_soon_as_it_is_whole(api, is_final):
         json.dumps({"v": 1, "event": "suite", "name": "a", "outcome": "failed"}).encode(),
         json.dumps({"v": 1, "event": "test", "name": "", "outcome": "failed"}).encode(),
         json.dumps({"v": 1, "event": "test", "name": "a", "outcome": "skipped"}).encode(),
+        json.dumps({"v": 1, "event": "test", "name": "a\0", "outcome": "failed"}).encode(),
+        json.dumps({"v": 1, "event": "test", "name": "\ud83d", "outcome": "failed"}).encode(),
         b"[" * 100_000,
     ],
 )
@@ -141,6 +173,79 @@ def test_lines_are_read_once_whole_and_only_up_to_their_limit(tmp_path):
         file.write(f"{line('c')[20:]}\n")
     assert [each.name for each in reader.read()] == ["c"]
     assert reader.read() == []
+
+
+def test_a_line_may_have_16_kib(tmp_path):
+    path = tmp_path / "live"
+    most = [line(name).ljust(LINE_BYTES_MAX) for name in ("a", "b")]
+    path.write_text(f"{most[0]}\n{most[1]} \n{line('c')}\n")
+    assert [each.name for each in LiveFile(path).read()] == ["a", "c"]
+
+
+def test_half_a_line_spoils_only_the_one_that_another_process_wrote_into_it(tmp_path):
+    path = tmp_path / "live"
+    reader = LiveFile(path)
+    path.write_text(line("a")[:40])
+    assert reader.read() == []
+    with path.open("a") as file:
+        file.write(f"{line('b')}\n{line('a')[40:]}\n{line('c')}\n")
+    assert [each.name for each in reader.read()] == ["c"]
+
+
+def test_a_line_without_an_end_is_never_kept_whole(tmp_path):
+    path = tmp_path / "live"
+    reader = LiveFile(path)
+    for _ in range(64):
+        with path.open("a") as file:
+            file.write("x" * LINE_BYTES_MAX)
+        assert reader.read() == []
+    with path.open("a") as file:
+        file.write(f"\n{line('a')}\n")
+    assert [each.name for each in reader.read()] == ["a"]
+
+
+def test_the_first_failure_behind_many_lines_is_sent(api):
+    answers(api, "counts")
+    program = (
+        f"[print({line('ok', 'passed')!r}, file=live) for _ in range(20_000)]; "
+        f"print({line('a')!r}, file=live)"
+    )
+    with following(program) as child:
+        assert "A::a failed" in child.stderr.readline()
+        assert ends(child) == 3
+    assert sent(api) == [("a", True, False)]
+
+
+WRITER = f"""
+import json, os, sys
+live = os.open(os.environ['HEADGATE_LIVE'], os.O_WRONLY | os.O_APPEND)
+for number in range(200):
+    told = json.loads({line()!r}) | dict(name=sys.argv[1] + str(number % 10), pad='x' * 16_000)
+    os.write(live, (json.dumps(told) + chr(10)).encode())
+"""
+
+
+def test_two_processes_at_once_report_whole_lines(api):
+    answers(api, *["quarantined"] * (live.REPORTS_MAX - 1), "counts")
+    program = f"""
+import subprocess
+both = [subprocess.Popen([sys.executable, '-c', {WRITER!r}, name]) for name in 'pq']
+[each.wait() for each in both]"""
+    with following(program) as child:
+        assert "the test run is judged by it" in child.stderr.readline()
+        assert ends(child) == 3
+    names = sorted(name for name, _, _ in sent(api))
+    assert names == sorted(f"{process}{number}" for process in "pq" for number in range(10))
+
+
+def test_the_last_try_of_a_test_is_sent_however_many_were_before(api):
+    answers(api, *["not_final"] * live.REPORTS_MAX, "counts")
+    first = [line(f"t{number}", final=False) for number in range(live.REPORTS_MAX + 5)]
+    lines = "\n".join([*first, line("t24"), line("t3")])
+    with following(f"print({lines!r}, file=live)") as child:
+        assert "A::t3 failed" in child.stderr.readline()
+        assert ends(child) == 3
+    assert len(sent(api)) == live.REPORTS_MAX + 1
 
 
 def test_a_failure_is_final_only_if_the_runner_says_so():

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli import app
-from bot.uploader import pytest_hook
+from bot.cli import app, live
 from tests.cli import service
 from tests.cli.processes import environment
 
@@ -97,7 +96,7 @@ SUITE = "".join(f"def test_{number:03}(): pass\n" for number in range(200))
 
 def order_of(folder: Path, **variables: str) -> list[str]:
     """The tests of a folder in the order in which real pytest runs them with our plug-in."""
-    (folder / "headgate_pytest.py").write_text(Path(pytest_hook.__file__).read_text())
+    (folder / "headgate_pytest.py").write_text(live.PYTEST_PLUGIN.read_text())
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*command, "-p", "headgate_pytest", "test_a.py", "test_b.py"],
@@ -133,3 +132,15 @@ def test_a_list_that_cannot_be_read_changes_nothing(tmp_path, content):
     (tmp_path / "list").write_text(content, "utf-8")
     found = order_of(tmp_path, HEADGATE_SUSPECTS=str(tmp_path / "list"))
     assert found == ["test_a.py::test_1", "test_a.py::test_2"]
+
+
+def test_a_spoilt_line_hides_no_failure_that_a_test_takes_back_by_passing(tmp_path):
+    live = tmp_path / "live"
+    failed = {"v": 1, "event": "test", "name": "test_007", "classname": "test_b"}
+    lines = ['{"v": 1, "eve', '{"event": "suite"}', json.dumps({**failed, "outcome": "failed"})]
+    live.write_text("\n".join(lines) + "\n")
+    for name in ("test_a.py", "test_b.py"):
+        (tmp_path / name).write_text(SUITE)
+    order_of(tmp_path, HEADGATE_LIVE=str(live))
+    (told,) = live.read_text().splitlines()[len(lines) :]
+    assert (json.loads(told)["name"], json.loads(told)["outcome"]) == ("test_007", "passed")

@@ -10,6 +10,7 @@ from service.testhealth.operations.flags import FlagRequest
 from service.testhealth.operations.overrides import OverrideRequest
 from service.testhealth.operations.tickets import TicketLink
 from service.testhealth.reports.results import Fault, FileStatus
+from service.testhealth.runner_ends import EndReason, FileError, RunnerEnd
 from service.testhealth.settings import TestSettings
 from service.testhealth.store import quarantine
 from service.testhealth.store.cases import Place
@@ -215,6 +216,16 @@ async def test_a_large_quarantine_is_told_where_tests_are_looked_at(stage, brows
     case = await stage.case("test 1")
     page = await browser.see(f"/octo/widgets/tests/{case.id}")
     assert "Many tests are quarantined: 22 of 22." in page.text
+
+
+async def test_an_upload_shows_what_its_runners_said(stage, browser):
+    errors = (FileError("tests/b.py", "SyntaxError: <b>"),)
+    end = RunnerEnd("1", "pytest", EndReason.UNLOADED, 1, planned=2, passed=2, unloaded=errors)
+    answer = await stage.ran({"total": "P"}, runner_ends=(replace(end, unloaded_more=3),))
+    page = await browser.see(f"/octo/widgets/uploads/{answer.upload_id}")
+    assert "pytest: unloaded, exit code 1" in page.text
+    assert "tests/b.py did not load SyntaxError: <b>" in page.text
+    assert "and 3 more" in page.text
 
 
 async def test_an_upload_names_the_tests_whose_status_it_changed(stage, browser):

@@ -12,8 +12,8 @@ from service.mergequeue.early_rules import Ending
 from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.states import RunStatus
 from service.mergequeue.operations import early_failures, early_lessons, early_memory
-from service.mergequeue.store import early_failures as store
-from service.mergequeue.store.early_failures import SeenPart
+from service.mergequeue.store import failed_parts as store
+from service.mergequeue.store.failed_parts import SeenPart
 from service.provider.ci import FailedPart
 from service.provider.ci_plans import CiPlan
 from service.vocabulary import Sha
@@ -125,8 +125,16 @@ def ci() -> str:
 
 
 @pytest.fixture
-def world_options(required: str, ci: str) -> WorldOptions:
+def database(request: pytest.FixtureRequest) -> str | None:
+    """The address of a database of a kind that a story names; None: any."""
+    kind = getattr(request, "param", None)
+    return None if kind is None else request.getfixturevalue(f"{kind}_url")
+
+
+@pytest.fixture
+def world_options(required: str, ci: str, database: str | None) -> WorldOptions:
     return WorldOptions(
+        database_url=database,
         ci=ci or WORKFLOWS[required][0],
         required=(required,),
         permissions={"actions": "write", "workflows": "write"},
@@ -135,9 +143,9 @@ def world_options(required: str, ci: str) -> WorldOptions:
     )
 
 
-async def begin(world: World, required: str, **settings: Any) -> None:
-    """Make the queue of a target that has the workflow file."""
-    files = {".github/workflows/ci.yml": WORKFLOWS[required][1]}
+async def begin(world: World, required: str, workflow: str = "", **settings: Any) -> None:
+    """Make the queue of a target that has the workflow file, by default that of the shape."""
+    files = {".github/workflows/ci.yml": workflow or WORKFLOWS[required][1]}
     push = {"branch": "main", "files": files, "message": "Add CI", "bypass": True}
     await world.act("push", by="alice", **push)
     await world.make_queue(create_prs_for_testing_branches=False, concurrency=3, **settings)
@@ -162,9 +170,9 @@ async def teach(world: World, number: int) -> None:
     assert await endings(world) == [Ending.HELD] * 2
 
 
-async def know(world: World, required: str) -> None:
-    """Let the history of the queue confirm the rule of the shape by two runs."""
-    files = {"ci.yml": WORKFLOWS[required][1].encode()}
+async def know(world: World, required: str, workflow: str = "") -> None:
+    """Let the history of the queue confirm the rule of the workflow file by two runs."""
+    files = {"ci.yml": (workflow or WORKFLOWS[required][1]).encode()}
     plan = CiPlan(tuple(ci_plans.pieces(files, ".github/workflows")))
     part = FailedPart("1", "unit", step="Run tests")
     if required != "unit":
@@ -223,6 +231,17 @@ def failed_at(world: World, run: Run) -> datetime:
     return leg.completed_at
 
 
+# Each database hears the main story of one shape; in `make soak` of both.
+@pytest.mark.parametrize(
+    ("required", "database"),
+    [
+        ("unit", "postgres"),
+        ("all-green", "sqlite"),
+        pytest.param("unit", "sqlite", marks=pytest.mark.soak),
+        pytest.param("all-green", "postgres", marks=pytest.mark.soak),
+    ],
+    indirect=True,
+)
 async def test_followers_run_again_within_seconds_of_the_failed_part(
     world: World, required: str
 ) -> None:

@@ -68,6 +68,7 @@ async def test_an_instance_of_today_works_on_while_a_newer_one_migrates_and_join
         assert schema_of(postgres_url) == (newer_schema.PRESENT, False)
         secret = await token(set_up)
         async with set_up.serving(**{newer_schema.FOLDER: newer}) as tomorrow:
+            await set_up.ready(tomorrow)
             assert schema_of(postgres_url) == (newer_schema.NEWER, True)
             second = await lands(set_up, today, "beside")
             third = await lands(set_up, tomorrow, "by_the_newer")
@@ -158,8 +159,8 @@ async def test_today_is_refused_where_the_newer_version_took_something_from_it(
 ) -> None:
     url = f"sqlite:///{tmp_path}/headgate.db"
     async with staged(tmp_path) as set_up:
-        async with set_up.serving():
-            pass
+        async with set_up.serving() as today:
+            await set_up.ready(today)
         with connected(url) as connection:
             connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
             connection.exec_driver_sql("UPDATE schema_compatibility SET runs_from = '9999'")

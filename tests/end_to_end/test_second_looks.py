@@ -269,3 +269,6 @@ async def test_what_a_failed_gate_needs_runs_again_with_it(
     await world.settle()
     assert await world.state(number) == state
     assert attempts(world) == [[list(ALL), ["test (1)", "all-green"]]]
+    _, second = await runs_with(world, number)
+    # The leg takes 30 s and the gate behind it 5 s, of the 65 s of a whole test.
+    assert second.share == pytest.approx(35 / 65, abs=0.05)

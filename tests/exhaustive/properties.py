@@ -77,7 +77,7 @@ def _blamed(event: outputs.EntryMoved, step: Step, truth: Truth) -> None:
     if run.kind in SPARE:
         raise Violation(f"S8: {event.pr} is blamed by a run that counts for nothing")
     if foreseen.blames_alone(event, run, step):
-        raise Violation(f"I18: {event.pr} is blamed by what was only foreseen of one run")
+        raise Violation(f"I18: {event.pr} is blamed by one run that shows no failure")
     below = [member for member in (*run.base, *run.entries) if member.pr != event.pr]
     unproven = [member.pr for member in below if not _is_proven(member, step, truth)]
     greens = {green.tree for green in step.queue.greens.values()}

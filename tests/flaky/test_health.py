@@ -177,7 +177,7 @@ def test_one_pull_request_or_branch_weighs_at_most_two(facts, weight):
         story.ran(at(0, number), "FP", **facts)
     fold = story.ledger().judge(T).fold
     measure = last_of(fold) if fold.spans else open_measure_of(fold)
-    assert measure.a.weight == weight
+    assert measure.tallies.a.weight == weight
 
 
 def test_a_verdict_alone_between_neighbors_is_an_event_when_the_right_one_is_known():

@@ -8,7 +8,7 @@ from math import exp, log
 import pytest
 
 from service.testhealth.detector import noise, score
-from service.testhealth.detector.score import Noise, Tally
+from service.testhealth.detector.score import Noise, Tallies, Tally
 
 LIMIT = score.THRESHOLDS["normal"]
 
@@ -35,7 +35,7 @@ def test_the_ratio_is_that_of_the_document(weight, results, eps, ratio):
 @pytest.mark.parametrize(("weight", "results_max"), [(1, 14), (2, 350), (3, 1291)])
 def test_so_many_events_flag_in_at_most_so_many_runs(weight, results_max):
     def flags(results):
-        return score.log_score(Tally(weight, results), score.NOTHING, noise.FLOOR) >= log(LIMIT)
+        return score.log_score(Tallies(Tally(weight, results)), noise.FLOOR) >= log(LIMIT)
 
     assert flags(results_max)
     assert not flags(results_max + 1)
@@ -68,15 +68,19 @@ def test_a_repository_without_evidence_has_the_least_noise():
 
 
 def test_noise_grows_with_the_events_of_sound_tests_alone():
-    sound = [(Tally(1, 1000), Tally(1, 100))] * 60
-    flaky = (Tally(30, 1000), Tally(0, 0))
+    sound = [Tallies(Tally(1, 1000)), Tallies(b=Tally(1, 100))] * 60
+    flaky = Tallies(Tally(30, 1000))
     found = noise.measure(100_000, 20_000, [*sound, flaky])
     assert found.a == pytest.approx(2 * 60.3 / (6000 + 100_000 - 1000))
     assert found.b == pytest.approx(2 * 62 / 24_000)
 
 
 def test_noise_has_a_ceiling():
-    seen_once = [(Tally(1, 300), Tally(1, 60))] * 500
+    seen_once = [
+        Tallies(Tally(1, 300)),
+        Tallies(b=Tally(1, 60)),
+        *[Tallies(c=Tally(1, 9))] * 2,
+    ] * 900
     assert noise.measure(150_000, 30_000, seen_once) == noise.CEILING
 
 

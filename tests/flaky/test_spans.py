@@ -6,8 +6,8 @@ import pytest
 
 from service.testhealth.detector import score, spans
 from service.testhealth.detector.evidence import Event, Passes, Stream
-from service.testhealth.detector.score import Noise, Tally
-from service.testhealth.detector.spans import FlakySpan, Fold, Results, Scale, Settled
+from service.testhealth.detector.score import Noise
+from service.testhealth.detector.spans import FlakySpan, Fold, Held, Results, Scale, Settled
 from tests.flaky.histories import at, last_of, open_measure_of
 
 DAY = timedelta(days=1)
@@ -55,7 +55,7 @@ def example(events, clock):
 
 def test_the_first_disagreement_is_not_enough():
     measure = open_measure_of(example(EVENTS[:1], at(1, 1439)))
-    assert (measure.a.results, measure.b.results) == (48, 10)
+    assert (measure.tallies.a.results, measure.tallies.b.results) == (48, 10)
     assert score.shown_score(measure.log_score) == pytest.approx(23.76, rel=1e-3)
 
 
@@ -63,14 +63,14 @@ def test_what_hit_a_hundred_tests_hardly_counts():
     found = example(EVENTS[:2], at(2, 1439))
     assert found.spans == ()
     measure = open_measure_of(found)
-    assert (measure.a.weight, measure.a.results) == (1.05, 150)
+    assert (measure.tallies.a.weight, measure.tallies.a.results) == (1.05, 150)
 
 
 def test_the_second_disagreement_flags_and_nine_clean_days_clear():
     flagged = example(EVENTS, at(5)).spans[0]
     assert (flagged.since, flagged.until) == (MARCH_5, None)
-    assert (flagged.last.a.weight, flagged.last.a.results) == (2.05, 203)
-    assert flagged.last.b.results == 40
+    assert (flagged.last.tallies.a.weight, flagged.last.tallies.a.results) == (2.05, 203)
+    assert flagged.last.tallies.b.results == 40
     assert score.shown_score(flagged.last.log_score) == pytest.approx(252.4, rel=1e-3)
     assert example(EVENTS, at(13, 1439)).spans[0].until is None
     cleared = example(EVENTS, at(14)).spans[0]
@@ -123,7 +123,7 @@ def test_a_flag_starts_anew_after_it_ended():
     assert found[1].since == at(8, 120)
     first = found[1].first
     assert first is not None
-    assert first.a.results == 4 * 20 + 2
+    assert first.tallies.a.results == 4 * 20 + 2
 
 
 def test_events_of_one_source_weigh_two_until_they_leave_the_window():
@@ -133,8 +133,8 @@ def test_events_of_one_source_weigh_two_until_they_leave_the_window():
     late = (*events, an_event(at(13, 5), source="#8"), an_event(at(14, 5), source="#9"))
     before = spans.fold(late[:-1], Results(passes, ()), scale)
     after = spans.fold(late, Results(passes, ()), scale)
-    assert open_measure_of(before).a.weight == 3
-    assert open_measure_of(after).a.weight == 2
+    assert open_measure_of(before).tallies.a.weight == 3
+    assert open_measure_of(after).tallies.a.weight == 2
 
 
 def test_an_event_of_the_first_days_is_held_against_the_first_noise_known():
@@ -177,7 +177,7 @@ def test_the_end_of_an_earlier_flaky_time_stays_settled_until_another_one_ends()
 @pytest.mark.parametrize(("weight", "is_over"), [(1.49, True), (1.5, False)])
 def test_one_observation_is_one_that_weighs_less_than_one_and_a_half(weight, is_over):
     passes = passing(*evenly(at(1), 14, 3 * DAY))
-    quiet = spans.end_of_quiet(at(0), Tally(weight, 20), passes, at(4).toordinal())
+    quiet = spans.end_of_quiet(Held(at(0), weight, 20), passes, at(4).toordinal())
     assert (quiet is not None) is is_over
 
 

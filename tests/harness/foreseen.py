@@ -1,7 +1,7 @@
-"""What a failure that was only foreseen must never do (docs/design/early-failures.md 3).
+"""What a failure must never do that no check shows: it is only foreseen, or runs again.
 
-For the histories of the simulation and the states of the exhaustive search; it asks the engine
-nothing.
+See docs/design/early-failures.md 3 and docs/design/testing.md 8.2. For the histories of the
+simulation and the states of the exhaustive search; it asks the engine nothing.
 """
 
 from service.mergequeue.engine import outputs
@@ -13,11 +13,11 @@ from service.vocabulary import CheckOutcome
 
 
 def blames_alone(event: outputs.EntryMoved, run: Run, step: Step) -> bool:
-    """Return whether an entry is blamed by this run, in which no check has reported a failure.
+    """Return whether an entry is blamed by this run, in which no check shows a failure.
 
     Another failed run with it ends in the same step, or is among the records of the verdict.
     """
-    if not run.is_foreseen and (not run.doomed or _has_reported(run)):
+    if not run.is_foreseen and _has_reported(run):
         return False
     believed = event.detail.suspicion
     if believed is not None and believed.alone + believed.together > 1:
@@ -40,5 +40,8 @@ def costs_a_place(event: outputs.EntryMoved, step: Step) -> bool:
 
 
 def _has_reported(run: Run) -> bool:
-    is_failed = any(check.outcome is CheckOutcome.FAILED for check in run.checks)
+    is_failed = any(
+        check.outcome is CheckOutcome.FAILED and check.id not in run.rerun_ids
+        for check in run.checks
+    )
     return is_failed or bool(run.revoked) or run.cause is Cause.TIMEOUT

@@ -31,8 +31,14 @@ TYPESCRIPT = ROOT / ".cache" / "clients" / "node_modules"
 PYTHON_CLIENTS = ROOT / ".cache" / "clients-python"
 """Where `make assets` installs what generates clients of our OpenAPI document."""
 
+RUNNERS = {age: ROOT / ".cache" / f"runners-{age}" for age in ("oldest", "newest")}
+"""Where `make assets` installs the test runners that our plug-ins are for."""
+
 DEPLOY_TOOLS = ROOT / ".cache" / "deploy"
 """Where `make assets` installs what reads the files of deploy/."""
+
+PYTESTS = {each: ROOT / ".cache" / f"pytest-{each}" for each in ("oldest", "newest")}
+"""Where `make assets` installs the versions of pytest with which its plug-in is tested."""
 
 # merge-tree --write-tree, with which the sandbox merges without a work tree.
 GIT_VERSION_MIN = (2, 38)
@@ -88,6 +94,14 @@ def lack_of_mount() -> str | None:
     return None if os.geteuid() == 0 and shutil.which("mount") else "run as root, with mount"
 
 
+def lack_of_failing_disk() -> str | None:
+    """The remedy when a disk cannot be made to fail, which takes root, loop devices and ext4."""
+    has_tools = all(shutil.which(name) for name in ("mount", "mkfs.ext4", "fsck.ext4", "findmnt"))
+    if os.geteuid() == 0 and has_tools and Path("/dev/loop-control").exists():
+        return None
+    return "run as root, with e2fsprogs, util-linux and loop devices"
+
+
 def lack_of_npm() -> str | None:
     """The remedy when npm is not on PATH."""
     return None if shutil.which("npm") else "npm is not on PATH; install it"
@@ -125,6 +139,12 @@ def lack_of_systemd() -> str | None:
 def lack_of_deploy_tools() -> str | None:
     """The remedy when what reads the files of deploy/ is not there."""
     return None if (DEPLOY_TOOLS / "bin").is_dir() else "it is not there; run make assets"
+
+
+def lack_of_pytests() -> str | None:
+    """The remedy when a version of pytest is not there."""
+    homes = [home for home in PYTESTS.values() if not (home / "pytest").is_dir()]
+    return f"{homes[0].relative_to(ROOT)} is not there; run make assets" if homes else None
 
 
 def lack_of_zsh() -> str | None:
@@ -166,6 +186,14 @@ def lack_of_clients() -> str | None:
     return None if all(home.is_dir() for home in homes) else "it is not there; run make assets"
 
 
+def lack_of_runners() -> str | None:
+    """The remedy when Node, or a test runner that our plug-ins are for, is not there."""
+    if shutil.which("node") is None:
+        return "node is not on PATH; install it"
+    homes = (home / "installed.json" for home in RUNNERS.values())
+    return None if all(home.is_file() for home in homes) else "it is not there; run make assets"
+
+
 def lack_of_java() -> str | None:
     """The remedy when there is no Java, in which a generator of clients is written."""
     return None if shutil.which("java") else "java is not on PATH; install a Java runtime"
@@ -203,6 +231,7 @@ LACKS: dict[str, Callable[[], str | None]] = {
     "clients": lack_of_clients,
     "curl": lack_of_curl,
     "deploy tools": lack_of_deploy_tools,
+    "failing disk": lack_of_failing_disk,
     "fish": lack_of_fish,
     "git": lack_of_git,
     "java": lack_of_java,
@@ -214,6 +243,8 @@ LACKS: dict[str, Callable[[], str | None]] = {
     "octokit": lack_of_octokit,
     "postgres": lack_of_postgres,
     "promtool": lack_of_promtool,
+    "pytests": lack_of_pytests,
+    "runners": lack_of_runners,
     "systemd": lack_of_systemd,
     "zsh": lack_of_zsh,
 }

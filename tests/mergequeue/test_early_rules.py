@@ -57,8 +57,13 @@ def test_the_same_run_confirms_once():
 
 
 def test_confirmations_count_for_a_month():
-    assert not holds(seen(HELD, HELD, days=31))
-    assert holds([*seen(HELD, days=31), *seen(HELD, HELD)])
+    assert not holds([*seen(HELD, days=30), *seen(HELD)])
+    assert holds([*seen(HELD, days=29.9), *seen(HELD)])
+
+
+def test_a_refutation_counts_for_ninety_days():
+    assert not holds([*seen(REFUTED, days=89.9), *seen(HELD, HELD)])
+    assert holds([*seen(REFUTED, days=90), *seen(HELD, HELD)])
 
 
 def test_a_rule_that_foresees_is_confirmed_anew_after_twenty_uses():

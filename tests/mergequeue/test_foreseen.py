@@ -243,5 +243,5 @@ def test_blame_without_a_report_or_a_second_run_is_a_mistake_of_ours(
     monkeypatch.setattr(
         "service.mergequeue.engine.culprits.verdict.shows_failure", lambda run: True
     )
-    with pytest.raises(InvariantBroken, match="no check reported"):
+    with pytest.raises(InvariantBroken, match="no check shows"):
         stage.passes(verdict.SETTLE)

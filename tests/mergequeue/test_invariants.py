@@ -40,8 +40,8 @@ def a_draft() -> tuple[Draft, Entry, Run]:
     return draft, entry, stage.queue.runs[entry.run or ""]
 
 
-def refused(draft: Draft, number: str) -> None:
-    with pytest.raises(InvariantBroken) as caught:
+def refused(draft: Draft, number: str, text: str | None = None) -> None:
+    with pytest.raises(InvariantBroken, match=text) as caught:
         invariants.check(draft)
     assert caught.value.number == number
 
@@ -56,12 +56,25 @@ def test_nobody_leaves_without_evidence_or_is_blamed_without_a_failed_run() -> N
     refused(draft, "E6")
 
 
-def test_nobody_is_blamed_on_top_of_an_unproven_one() -> None:
-    draft, entry, run = a_draft()
-    failed = draft.finish(run, RunStatus.FAILED, Finding())
+def blamed_by(draft: Draft, entry: Entry, run: Run, outcome: CheckOutcome) -> None:
+    """Let an entry fail by a failed run whose check shows this now."""
+    shown = a_check(run.required[0].name, outcome)
+    failed = draft.finish(replace(run, checks=(shown,)), RunStatus.FAILED, Finding())
     draft.retire(failed, Reason.REQUIRED_STATUS_FAILED)
     draft.move(entry, EntryState.FAILED, Reason.REQUIRED_STATUS_FAILED, EVIDENCE)
-    refused(draft, "E6")
+
+
+def test_nobody_is_blamed_on_top_of_an_unproven_one() -> None:
+    draft, entry, run = a_draft()
+    blamed_by(draft, entry, run, CheckOutcome.FAILED)
+    refused(draft, "E6", "on top of")
+
+
+@pytest.mark.parametrize("outcome", [CheckOutcome.RUNNING, CheckOutcome.PASSED])
+def test_nobody_is_blamed_by_a_failure_that_no_check_shows_any_more(outcome: CheckOutcome) -> None:
+    draft, entry, run = a_draft()
+    blamed_by(draft, entry, run, outcome)
+    refused(draft, "E6", "no check shows")
 
 
 def test_a_start_needs_a_running_queue_a_slot_and_a_base_under_way() -> None:

@@ -10,6 +10,7 @@ changes nothing.
 - operators.py: source text to mutants, by its syntax tree.
 - targets.py: which tests are nearest to which module.
 - equivalent.py: mutants that behave as the original, each with its reason.
+- lines.py: which tests execute which lines of a module.
 - running.py: the tests against one mutant, in a forked child and within a time limit.
 
 `make soak ROWS=mutants` runs those of the modules of which none survives (`HELD`);

@@ -107,6 +107,12 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "bindparam('of_queue'), effects.c.kind == outbox.LAND, effects.c.state == "
         "OutboxState.SENT.value)": "What is sent is open; an index needs both.",
     },
+    "service/database/inbox.py": {
+        "_due: select(lanes.c.id).where(IS_FREE_LANE, lanes.c.due_at <= _NOW) -> "
+        "select(lanes.c.id).where(IS_FREE_LANE)": (
+            "What is not due comes behind what is, and is put back; it saves reading it."
+        ),
+    },
     "service/database/outbox.py": {
         "_QUEUE_IS_LANDING: select(earlier.c.id).where(outbox.c.kind == LAND, "
         "earlier.c.kind == LAND, earlier.c.queue_id == outbox.c.queue_id, _IS_CONTROL, "

@@ -22,7 +22,7 @@ OPPOSITES = (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One changed place: the function around it, its line, its code before and after.
+    """One changed place: the function around it, its lines, its code before and after.
 
     Outside of functions `function` is the name that gets the value. `source` is the whole text
     with the change.
@@ -30,6 +30,7 @@ class Mutant:
 
     function: str
     line: int
+    last_line: int
     before: str
     after: str
     source: str
@@ -47,10 +48,11 @@ def mutants_of(source: str) -> list[Mutant]:
     made: dict[str, Mutant] = {}
     for function, node, changed in _changes(ast.parse(source), ""):
         first = starts[node.lineno - 1] + node.col_offset
-        last = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+        last_line = node.end_lineno or node.lineno
+        last = starts[last_line - 1] + (node.end_col_offset or 0)
         before, after = ast.unparse(node), ast.unparse(changed)
         mutated = (text[:first] + f"({after})".encode() + text[last:]).decode()
-        made.setdefault(mutated, Mutant(function, node.lineno, before, after, mutated))
+        made.setdefault(mutated, Mutant(function, node.lineno, last_line, before, after, mutated))
     return sorted(made.values(), key=lambda mutant: mutant.line)
 
 

@@ -1,8 +1,9 @@
 """A mutant against the tests nearest to it, in a process of its own and within a time limit.
 
 The parent has imported the module and its tests. A child is forked for each mutant, takes the
-code of the mutant's functions into the functions that there are, and runs the tests. Nothing is
-written to the checkout.
+code of the mutant's functions into the functions that there are, and runs the tests that execute
+the mutant's lines, the quickest first; all if none does, as for a constant. Nothing is written to
+the checkout.
 """
 
 import ast
@@ -10,8 +11,10 @@ import gc
 import multiprocessing
 import os
 import random
+import resource
+import signal
 import sys
-import time
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, EnumType, StrEnum
@@ -24,13 +27,15 @@ import pytest
 from sqlalchemy import ClauseElement
 
 from tests.mutants import equivalent
+from tests.mutants.lines import Watch
 from tests.mutants.operators import Mutant, mutants_of
 from tests.mutants.targets import ON_POSTGRESQL, TARGETS
 
 ROOT = Path(__file__).parents[2]
-# Tests of one module take seconds; a mutant that waits for ever is noticed by that.
-TIME_LIMIT_S = 120.0
-SPARE_S = 20.0
+# By the time of the processor, because the machine may do much else. A mutant that works for ever
+# is noticed by that, one that waits for ever by the time limit of its test.
+TIME_LIMIT_S = 300
+SPARE_S = 20
 SLOWER = 5
 """How often longer than without a mutant, and how many seconds more, the tests may take."""
 OPTIONS = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:schemathesis")
@@ -83,10 +88,10 @@ def tally_of(
     code = import_module(module.removesuffix(".py").replace("/", "."))
     with Silence():
         pytest.main(["--collect-only", *OPTIONS, *tests])
-    began_s = time.monotonic()
-    if ending_of(code, source, tests) is not Ending.SURVIVED:
-        raise RuntimeError(f"The tests of {module} fail without a mutant.")
-    limit_s = min(TIME_LIMIT_S, SLOWER * (time.monotonic() - began_s) + SPARE_S)
+    with tempfile.TemporaryFile() as notes:
+        watch = Watch(str(code.__file__), notes)
+        if ending_of(code, source, tests, watch=watch) is not Ending.SURVIVED:
+            raise RuntimeError(f"The tests of {module} fail without a mutant.")
     if ending_of(code, raising(source), tests) is not Ending.CAUGHT:
         raise RuntimeError(f"The tests of {module} pass though it raises.")
     tally, same = Tally(module), equivalent.EQUIVALENT.get(module, {})
@@ -99,7 +104,9 @@ def tally_of(
             tally.equivalent += 1
             continue
         name = _unused(tally, mutant)
-        tally.ended[name] = ending_of(code, mutant.source, tests, limit_s)
+        touching = watch.touching(mutant.line, mutant.last_line)
+        limit_s = min(TIME_LIMIT_S, int(SLOWER * watch.seconds_of(touching)) + SPARE_S)
+        tally.ended[name] = ending_of(code, mutant.source, touching or tests, limit_s)
         if tally.ended[name] is Ending.SURVIVED:
             told(name)
     return tally
@@ -115,27 +122,39 @@ def _unused(tally: Tally, mutant: Mutant) -> str:
 
 
 def ending_of(
-    module: ModuleType, source: str, tests: Sequence[str], limit_s: float = TIME_LIMIT_S
+    module: ModuleType,
+    source: str,
+    tests: Sequence[str],
+    limit_s: int = TIME_LIMIT_S,
+    watch: Watch | None = None,
 ) -> Ending:
-    """Run tests in a child in which the module has the code of this text."""
-    child = FORKING.Process(target=_run, args=(module, source, tests))
+    """Run tests in a child in which the module has the code of this text.
+
+    `watch` gets what they execute.
+    """
+    child = FORKING.Process(target=_run, args=(module, source, tests, limit_s, watch))
     child.start()
-    child.join(limit_s)
-    if child.exitcode is None:
-        child.kill()
-        child.join()
+    child.join()
+    if child.exitcode == -signal.SIGKILL:
         return Ending.TIMED_OUT
+    if watch is not None and not child.exitcode:
+        watch.read()
     return Ending.CAUGHT if child.exitcode else Ending.SURVIVED
 
 
-def _run(module: ModuleType, source: str, tests: Sequence[str]) -> None:
+def _run(
+    module: ModuleType, source: str, tests: Sequence[str], limit_s: int, watch: Watch | None
+) -> None:
     """End with 0 if the tests pass with this text. Runs in the child alone."""
+    resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s))
     # Nothing of the parent is garbage here, and looking at it would copy its memory.
     gc.freeze()
     with Silence():
         try:
             take(module, source)
-            code = int(pytest.main([*OPTIONS, *tests]))
+            code = int(pytest.main([*OPTIONS, *tests], [watch] if watch else []))
+            if watch is not None:
+                watch.write()
         except BaseException:
             code = 1
     os._exit(code)
@@ -174,9 +193,17 @@ def _take_all(
             if value.__module__ == module:
                 _take_all(vars(known), vars(value), module, lambda *_: None)
         elif isinstance(value, ClauseElement) or (
-            isinstance(value, PLAIN) and not name.startswith("__") and value != known
+            isinstance(value, PLAIN)
+            and not name.startswith("__")
+            and value != known
+            and not _is_filled_later(value)
         ):
             put(name, value)
+
+
+def _is_filled_later(value: object) -> bool:
+    """Whether a module begins with this empty and fills it as it runs: it keeps what it has."""
+    return type(value) in (dict, list, set) and not value
 
 
 def _known_member(value: object) -> object:

@@ -38,6 +38,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/mergequeue/test_units.py",
         "tests/mergequeue/test_stops.py",
     ),
+    "service/mergequeue/engine/planning/repeating.py": (
+        "tests/mergequeue/test_scenarios.py",
+        "tests/mergequeue/test_invariants.py",
+    ),
     "service/process/effects.py": ("tests/operations/test_settled_effects.py",),
     "service/process/deliveries.py": ("tests/operations/test_deliveries.py",),
     "service/process/redelivery.py": ("tests/operations/test_redelivery.py",),
@@ -88,6 +92,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "service/database/paging.py": ("tests/operations/test_paging.py",),
     "service/database/page_tokens.py": ("tests/operations/test_paging.py",),
     "service/database/wakeups.py": ("tests/operations/test_flows.py",),
+    "service/evidence/early_failures.py": (
+        "tests/operations/test_early_failures.py",
+        "tests/end_to_end/test_live_dooms.py",
+    ),
     "service/evidence/revocations.py": ("tests/operations/test_revocations.py",),
     "service/evidence/lost_reports.py": ("tests/operations/test_lost_reports.py",),
     "service/evidence/links.py": (
@@ -118,7 +126,12 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/operations/test_deeds.py",
     ),
     "service/accounts/signing_keys.py": ("tests/end_to_end/test_landing_evidence.py",),
-    "service/mergequeue/operations/admission.py": ("tests/operations/test_budgets.py",),
+    "service/mergequeue/operations/admission.py": (
+        "tests/operations/test_admission.py",
+        "tests/operations/test_budgets.py",
+        "tests/end_to_end/test_budgets.py",
+        "tests/end_to_end/test_failed_heads.py",
+    ),
     "service/mergequeue/operations/break_effects.py": ("tests/end_to_end/test_red_target.py",),
     "service/mergequeue/operations/breaks.py": ("tests/end_to_end/test_red_target.py",),
     "service/mergequeue/operations/building.py": (
@@ -138,6 +151,14 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "service/mergequeue/operations/commit_values.py": ("tests/operations/test_landing.py",),
     "service/mergequeue/operations/consents.py": ("tests/operations/test_sensitive_files.py",),
+    "service/mergequeue/early_rules.py": ("tests/mergequeue/test_early_rules.py",),
+    "service/mergequeue/store/early_failures.py": ("tests/store/test_failed_parts.py",),
+    "service/mergequeue/operations/early_failures.py": ("tests/operations/test_early_failures.py",),
+    "service/mergequeue/operations/early_lessons.py": (
+        "tests/mergequeue/test_early_rules.py",
+        "tests/operations/test_early_failures.py",
+    ),
+    "service/mergequeue/operations/early_memory.py": ("tests/operations/test_early_failures.py",),
     "service/mergequeue/operations/entering.py": ("tests/end_to_end/test_entry_rules.py",),
     "service/mergequeue/operations/estimates.py": ("tests/operations/test_estimates.py",),
     "service/mergequeue/operations/explain.py": ("tests/operations/test_views.py",),
@@ -236,6 +257,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "service/testhealth/operations/code_owners.py": ("tests/operations/test_code_owners.py",),
     "service/testhealth/operations/collected.py": ("tests/operations/test_collected.py",),
     "service/testhealth/operations/count_days.py": ("tests/operations/test_pieces.py",),
+    "service/testhealth/early_failures.py": ("tests/store/test_early_failures.py",),
+    "service/testhealth/store/early_failures.py": ("tests/store/test_early_failures.py",),
+    "service/testhealth/operations/early_failures.py": ("tests/end_to_end/test_live_tests.py",),
     "service/testhealth/operations/flags.py": (
         "tests/operations/test_judging.py",
         "tests/operations/test_evidence.py",

@@ -4,11 +4,14 @@ import ast
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
 from tests.mutants import running
 from tests.mutants.equivalent import EQUIVALENT
+from tests.mutants.lines import Watch
 from tests.mutants.operators import mutants_of
 from tests.mutants.running import ROOT, Ending
 from tests.mutants.targets import HELD, TARGETS
@@ -89,6 +92,25 @@ def test_a_mutant_is_caught_by_the_test_that_holds_its_condition(rule, tmp_path)
     assert module.old(3)
 
 
+def test_a_mutant_runs_against_the_tests_that_execute_its_lines(rule, tmp_path):
+    module, source = rule
+    holds = a_test(tmp_path, "both", 3)
+    Path(holds).write_text(f"{Path(holds).read_text()}\n\ndef test_nothing():\n    pass\n")
+    with TemporaryFile() as notes:
+        watch = Watch(str(module.__file__), notes)
+        assert running.ending_of(module, source, [holds], watch=watch) is Ending.SURVIVED
+    assert [each.rpartition("::")[2] for each in watch.touching(2, 2)] == ["test_it"]
+    assert watch.touching(3, 9) == []
+    assert watch.seconds_of(watch.touching(2, 2)) < watch.seconds_of(())
+
+
+def test_a_mutant_that_works_for_ever_runs_out_of_time(rule, tmp_path):
+    module, source = rule
+    endless = source.replace("return days >= 3", "while True: pass")
+    tests = [a_test(tmp_path, "endless", 3)]
+    assert running.ending_of(module, endless, tests, limit_s=1) is Ending.TIMED_OUT
+
+
 def test_a_module_takes_the_statements_of_a_text(tmp_path, monkeypatch):
     text = "from sqlalchemy import column, select\n\nASKED = select(1).where(column('a') == 1)\n"
     (tmp_path / "planted_statement.py").write_text(text)
@@ -112,10 +134,12 @@ def a_test(folder, name, days):
 
 def test_a_module_takes_the_code_of_a_text_and_stays_what_it_is(rule):
     module, source = rule
-    before = module.old
-    running.take(module, f"LIMIT = 5\n\n\n{source.replace('3', 'LIMIT')}")
+    before, module.known = module.old, {"a": 1}
+    text = f"LIMIT = 5\nknown = {{}}\n\n\n{source.replace('3', 'LIMIT')}"
+    running.take(module, text)
     assert module.old is before
     assert (before(5), before(4), module.LIMIT) == (True, False, 5)
+    assert module.known == {"a": 1}
 
 
 @pytest.mark.skipif("HEADGATE_MUTANTS" not in os.environ, reason="`make soak ROWS=mutants`")

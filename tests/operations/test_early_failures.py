@@ -1,10 +1,13 @@
 """Which failed parts of CI doom a required check, and what is read to find them."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from service.accounts.store import access
+from service.evidence import early_failures as live
 from service.mergequeue import early_rules
 from service.mergequeue.early_rules import Ending, PartKind, Rule
 from service.mergequeue.engine.inputs import Configure
@@ -19,16 +22,18 @@ from service.mergequeue.operations import (
     turn,
 )
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
-from service.mergequeue.store import early_failures as store
-from service.mergequeue.store.early_failures import SeenPart
+from service.mergequeue.store import failed_parts as store
+from service.mergequeue.store.failed_parts import SeenPart
 from service.process.workers import flows
 from service.process.workers.flow import Flow
 from service.process.workers.loops import Polls
+from service.provenance import Proof
 from service.provider.ci import CiJob, CiProgress, FailedPart, FailedStep
 from service.provider.ci_plans import CiPlan, PlannedJob
 from service.provider.errors import Unavailable
 from service.provider.values import Checks
 from service.runtime import Runtime
+from service.testhealth.early_failures import EarlyFailure, EarlyStanding
 from service.vocabulary import SYSTEM, Check, CheckKind, CheckOutcome, QueueRef, RepoRef, Sha
 from tests.harness.values import ValuesProvider
 from tests.operations.conftest import WaitingClock
@@ -122,7 +127,7 @@ async def know(runtime: Runtime, queue: QueueRef, rule: Rule, *endings: Ending) 
 
 async def doomed(runtime: Runtime, queue: QueueRef, run: Run) -> list[str]:
     """Read the checks of the run, and return what the engine was told of them."""
-    await reconcile.read_checks(runtime, queue, (run.id,))
+    await reconcile.read_checks(runtime, queue, {run.id})
     value = await turn.value(runtime, queue.id)
     return [f"{one.job}:{one.step}{one.test}" for one in value.runs[run.id].doomed]
 
@@ -148,7 +153,7 @@ async def test_without_enough_history_nothing_is_read_or_doomed(
     assert provider.reads == []
 
 
-@pytest.mark.parametrize("what", ["number", "group", "app", "file", "workflow", "setting"])
+@pytest.mark.parametrize("what", ["number", "group", "suite", "app", "file", "workflow", "setting"])
 async def test_what_is_not_proved_dooms_nothing(
     runtime: Runtime, queue: QueueRef, provider: Ci, run: Run, what: str
 ) -> None:
@@ -158,6 +163,9 @@ async def test_what_is_not_proved_dooms_nothing(
         provider.fails(number="9")
     elif what == "group":
         provider.fails(group="2")
+    elif what == "suite":
+        provider.fails(group="2")
+        provider.reports = (*provider.reports, check("lint", FAILED, "3"))
     elif what == "app":
         provider.fails(app="8")
     elif what == "file":
@@ -183,7 +191,7 @@ async def test_a_job_that_runs_again_or_a_check_that_passes_ends_the_doom(
     assert await doomed(runtime, queue, run) == ["leg:"]
     provider.reports = (check("unit", PASSED, "1"), check("leg", FAILED, "2"))
     provider.jobs = (job("unit", PASSED, "1"), job("leg", FAILED, "2"))
-    await reconcile.read_checks(runtime, queue, (run.id,))
+    await reconcile.read_checks(runtime, queue, {run.id})
     seen = await runtime.store.read(store.newest, queue.id)
     assert [one.ending for one in seen if one.run == run.id] == [Ending.REFUTED]
     assert early_rules.holding(seen, runtime.clock.now()) == {}
@@ -206,7 +214,7 @@ async def test_the_end_of_a_check_teaches_once(
     provider.reports = (check("unit", FAILED, "1"), check("leg", FAILED, "2"))
     provider.jobs = (job("unit", FAILED, "1"), job("leg", FAILED, "2"))
     for _ in range(2):
-        await reconcile.read_checks(runtime, queue, (run.id,))
+        await reconcile.read_checks(runtime, queue, {run.id})
     seen = await runtime.store.read(store.newest, queue.id)
     assert [(one.rule, one.ending) for one in seen] == [(LEG, Ending.HELD)]
     assert provider.reads == [False]
@@ -229,6 +237,8 @@ async def test_steps_are_polled_while_a_rule_of_a_step_holds(
     assert await polls.drain()
     value = await turn.value(runtime, queue.id)
     assert [one.step for one in value.runs[run.id].doomed] == ["T"]
+    provider.jobs = (job("unit", RUNNING, "1"),)
+    assert await doomed(runtime, queue, run) == []
 
 
 async def test_without_a_rule_of_a_step_nothing_is_polled(
@@ -249,6 +259,20 @@ def test_polls_of_many_runs_are_spread() -> None:
     assert 0 < len(looks.due(within)) <= 15
 
 
+def test_the_newest_looks_are_remembered() -> None:
+    kept, most = early_memory.Looks().learned, early_memory.KEPT_MAX
+    for number in (*range(most), 0, most):
+        kept.put(number, True)
+    assert list(kept) == [*range(2, most), 0, most]
+
+
+def test_a_poll_is_due_at_its_time() -> None:
+    looks = early_memory.Looks()
+    now = WaitingClock().now()
+    looks.plan_poll((1, "r1"), now)
+    assert looks.due(now + early_memory.POLL_EVERY) == ((1, "r1"),)
+
+
 async def test_a_test_of_a_proved_job_dooms_its_check(
     runtime: Runtime, queue: QueueRef, provider: Ci, run: Run
 ) -> None:
@@ -261,6 +285,20 @@ async def test_a_test_of_a_proved_job_dooms_its_check(
     assert await doomed(runtime, queue, run) == ["unit:total"]
 
 
+async def test_a_job_that_repaired_one_test_dooms_nothing_by_the_next(
+    runtime: Runtime, queue: QueueRef, provider: Ci, run: Run
+) -> None:
+    await know(runtime, queue, TEST)
+    provider.jobs = (job("unit", RUNNING, "1"),)
+    first, second = (FailedPart("1", "unit", test=name) for name in ("total", "mail"))
+    await early_failures.heard(runtime, queue, run.id, first)
+    await early_failures.withdrawn(runtime, queue, run.id, first)
+    await early_failures.heard(runtime, queue, run.id, second)
+    assert await doomed(runtime, queue, run) == []
+    seen = await runtime.store.read(store.newest, queue.id)
+    assert [one.ending for one in seen if one.run == run.id] == [Ending.REFUTED]
+
+
 @pytest.mark.parametrize("of", [("9", "unit"), ("1", "other")])
 async def test_a_test_of_another_job_dooms_nothing(
     runtime: Runtime, queue: QueueRef, provider: Ci, run: Run, of: tuple[str, str]
@@ -269,6 +307,35 @@ async def test_a_test_of_another_job_dooms_nothing(
     provider.jobs = (job("unit", RUNNING, "1"),)
     await early_failures.heard(runtime, queue, run.id, FailedPart(*of, test="total"))
     assert await doomed(runtime, queue, run) == []
+
+
+PAGE = "https://ci.test/1"
+STANDINGS = {
+    RUNNING: {"1": "counts", "9": "counts", "": "unproved", PAGE: "counts", f"{PAGE}9": "unproved"},
+    PASSED: {"1": "over", "9": "counts", PAGE: "over"},
+    FAILED: {"1": "over", "9": "counts", PAGE: "over"},
+}
+
+
+@pytest.mark.parametrize("outcome", STANDINGS)
+async def test_a_reported_test_counts_while_its_job_goes_on_or_is_not_known_yet(
+    runtime: Runtime, queue: QueueRef, provider: Ci, run: Run, outcome: CheckOutcome
+) -> None:
+    provider.reports = (check("leg", RUNNING, "2"), check("unit", outcome, "1"))
+    await reconcile.read_checks(runtime, queue, {run.id})
+    repository = await runtime.store.read(access.repository, queue.repository_id)
+    assert run.sha is not None
+    found = {}
+    for job_id in STANDINGS[outcome]:
+        said = EarlyFailure(
+            *("k", run.sha, "5", 1, job_id, "unit", "total", "", "", "", Proof.JOB),
+            *(EarlyStanding.COUNTS, runtime.clock.now()),
+        )
+        found[job_id] = await live.standing_of(runtime, repository, said)
+        elsewhere = replace(said, sha="e" * 40)
+        standing = await live.standing_of(runtime, repository, elsewhere)
+        assert standing is EarlyStanding.NO_TEST_RUN
+    assert found == STANDINGS[outcome]
 
 
 @pytest.mark.parametrize(

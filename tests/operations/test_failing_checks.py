@@ -59,6 +59,16 @@ def test_the_failed_job_of_a_check_that_cannot_pass_any_more_is_explained() -> N
     assert failed_checks.failing_of(run) == {"unit": {"7"}, "e2e": {"2"}}
 
 
+def test_a_check_that_has_ended_is_judged_by_its_end_and_not_by_what_was_foreseen() -> None:
+    doomed, leg = (Doomed("unit", "leg", "7", "g1"),), replace(a_check("leg", FAILED, 7), raw="red")
+    for outcome, conclusion in ((RUNNING, "red"), (FAILED, "timed_out")):
+        unit = replace(a_check("unit", outcome), raw="timed_out")
+        run = replace(a_run(unit, leg), doomed=doomed)
+        assert failed_checks.conclusions_of(run)["unit"] == conclusion
+    assert failed_checks.conclusions_of(replace(run, checks=(leg,)))["unit"] == "red"
+    assert failed_checks.conclusions_of(a_run(FAILING))["unit"] == FAILING.raw
+
+
 def test_a_report_that_is_run_again_is_not_explained() -> None:
     other = beside(FAILING, 2, "9")
     assert failed_checks.failing_of(a_run(FAILING, other, reruns=("1",))) == {"unit": {"2"}}

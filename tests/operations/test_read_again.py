@@ -69,7 +69,7 @@ async def test_the_rules_are_read_again_if_another_app_reports_a_required_status
     await Flow(runtime, flows.CONTROL).drain()
     (run,) = (await turn.value(runtime, queue.id)).runs
     provider.reads_of_rules, provider.reporter = 0, "7"
-    await reconcile.read_checks(runtime, queue, [run])
+    await reconcile.read_checks(runtime, queue, {run})
     assert provider.reads_of_rules == is_read
     required = (await turn.value(runtime, queue.id)).required
     assert required is not None

@@ -342,9 +342,9 @@ checks:
 """
 
 
-async def ends_of_needs(sandbox, **files):
+async def ends_of_needs(sandbox, text=NEEDS, **files):
     """Conclusions by name after a push with these files, and the run."""
-    await set_ci(sandbox, NEEDS)
+    await set_ci(sandbox, text)
     pushed = {name.replace("_", "."): text for name, text in files.items()} or {"x": "x"}
     await sandbox.act("push", "alice", REPO, branch="main", files=pushed)
     await sandbox.settle()
@@ -442,3 +442,47 @@ async def test_one_job_runs_again_with_those_that_need_it(sandbox):
 async def test_a_job_must_follow_those_that_it_needs(sandbox):
     text = "triggers: {push: ['**']}\nchecks: [{name: a, needs: [b]}, {name: b}]\n"
     assert "list the checks that it needs before it" in (ci_file.parse(text.encode()).error or "")
+
+
+async def test_a_job_that_fails_fast_cancels_the_rest_of_its_matrix(sandbox):
+    fast = NEEDS.replace("test (1), seconds", "test (1), fail-fast: true, seconds")
+    assert (await ends_of_needs(sandbox, fast))[0]["test (2)"] == "success"
+    ends, run = await ends_of_needs(sandbox, fast, bad_txt="x")
+    jobs = {job.name: job for job in ci.latest_jobs(run)}
+    assert (ends["test (1)"], ends["test (2)"]) == ("failure", "cancelled")
+    assert jobs["gate"].started_at == jobs["test (1)"].completed_at
+    assert ends["gate"] == run.conclusion == "failure"
+
+
+async def test_only_a_job_of_a_matrix_fails_fast(sandbox):
+    text = "triggers: {push: ['**']}\nchecks: [{name: a, fail-fast: true}]\n"
+    assert "only a job of a matrix fails fast" in (ci_file.parse(text.encode()).error or "")
+
+
+ATTEMPTS = """\
+triggers: {push: ["**"]}
+checks:
+  - {name: whole, rules: [{attempt: 1, conclusion: failure}]}
+  - {name: by step, steps: [{name: run, rules: [{attempt: 1, conclusion: failure}]}]}
+  - name: by test
+    reports: {artifact: r, tests: [{name: t, rules: [{attempt: 1, conclusion: failure}]}]}
+"""
+
+
+async def test_a_rule_of_an_attempt_holds_in_no_other(sandbox):
+    await set_ci(sandbox, ATTEMPTS)
+    await sandbox.act("push", "bob", REPO, branch="w", files={"x": "x"})
+    await sandbox.settle()
+    run = sandbox.repository(REPO).workflow_runs[-1]
+    assert set(ended(run, 1).values()) == {"failure"}
+    ci.rerun(sandbox.repository(REPO), run, failed_only=True)
+    await sandbox.settle()
+    assert ended(run, 2) == dict.fromkeys(ended(run, 1), "success")
+
+
+async def test_only_a_job_itself_looks_at_those_that_it_needs(sandbox):
+    rules = "[{needs_failed: true, conclusion: failure}]"
+    text = f"checks: [{{name: a, steps: [{{name: run, rules: {rules}}}]}}]"
+    assert "only a rule of a job itself has needs_failed" in (
+        ci_file.parse(text.encode()).error or ""
+    )

@@ -400,7 +400,7 @@ class Checker:
         if run.kind in SPARE:
             raise Violation("S8", f"{event.pr} is blamed by a run that counts for nothing")
         if foreseen.blames_alone(event, run, step):
-            raise Violation("I18", f"{event.pr} is blamed by what was only foreseen of one run")
+            raise Violation("I18", f"{event.pr} is blamed by one run that shows no failure")
         # A change that the target contains already is in the branch without a commit of its own.
         added = [made for made in run.steps if not made.contained]
         if not added or added[-1].pr != event.pr:

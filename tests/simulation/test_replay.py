@@ -143,6 +143,13 @@ def test_the_engine_is_told_the_rates_that_the_service_would_have_measured():
     assert rates_of(history_of(arrivals, [], 0.0)).flake == Rates().flake
 
 
+def test_failures_are_foreseen_as_far_as_authors_tell_who_fails():
+    told = [arrives(n, author="eve", fate=BREAKS) if n % 5 == 0 else arrives(n) for n in range(200)]
+    untold = [replace(one, author="") for one in told]
+    assert rates_of(history_of(told, [600.0], 0.0)).foreseen > 0.6
+    assert rates_of(history_of(untold, [600.0], 0.0)).foreseen < 0.1
+
+
 def test_a_test_longer_than_the_timeout_fails():
     config = replace(TWO, testing_timeout_minutes=60, confirm_failures=ConfirmFailures.OFF)
     found = played(arrives(1, ci_s=7200.0), config=config)

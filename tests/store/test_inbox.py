@@ -110,11 +110,12 @@ def test_a_lane_gives_as_many_at_once_as_a_turn_takes(session: Connection):
 
 
 def test_a_delivery_with_a_large_body_is_given_alone(session: Connection):
+    small = replace(a_delivery(1), body=b"x" * inbox.SMALL_BYTES)
     large = replace(a_delivery(2), body=b"x" * (inbox.SMALL_BYTES + 1))
-    accept_all(session, a_delivery(1), large, a_delivery(3))
+    accept_all(session, a_delivery(0), small, large, a_delivery(3))
     (lane,) = claim(session)
-    assert ids_of([lane]) == [["guid-1"]]
-    inbox.settle(session, [lane.deliveries[0].id], "")
+    assert ids_of([lane]) == [["guid-0", "guid-1"]]
+    inbox.settle(session, [row.id for row in lane.deliveries], "")
     second = inbox.proceed(session, lane, ME, NOW + MINUTE)
     assert second is not None
     assert [row.delivery for row in second.deliveries] == [large]

@@ -40,7 +40,7 @@ from service.mergequeue.store import (
     breaks,
     conflicts,
     consents,
-    early_failures,
+    failed_parts,
     figures,
     history,
     history_lists,
@@ -59,7 +59,7 @@ from service.mergequeue.store import (
     submissions,
 )
 from service.mergequeue.store.consents import ShownHead
-from service.mergequeue.store.early_failures import SeenPart
+from service.mergequeue.store.failed_parts import SeenPart
 from service.mergequeue.store.listings import RunFilter
 from service.mergequeue.store.notices import NoticeKey, Surface
 from service.mergequeue.store.overviews import Scope
@@ -363,13 +363,11 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "breaks.landed_as": lambda s: breaks.landed_as(s, 7, 9),
     "breaks.verified": lambda s: breaks.verified(s, 9),
     "breaks.set_verified": lambda s: breaks.set_verified(s, PLACE, Sha("sha-7"), NOW),
-    "early_failures.note": lambda s: early_failures.note(s, PLACE, [A_PART]),
-    "early_failures.newest": lambda s: early_failures.newest(s, 9),
-    "early_failures.open_of_run": lambda s: early_failures.open_of_run(s, 9, "r7", 1),
-    "early_failures.left_open": lambda s: early_failures.left_open(
-        s, NOW - timedelta(days=1), NOW, 20
-    ),
-    "early_failures.close": lambda s: early_failures.close(s, 9, A_PART),
+    "failed_parts.note": lambda s: failed_parts.note(s, PLACE, [A_PART]),
+    "failed_parts.newest": lambda s: failed_parts.newest(s, 9),
+    "failed_parts.open_of_run": lambda s: failed_parts.open_of_run(s, 9, "r7", 1),
+    "failed_parts.left_open": lambda s: failed_parts.left_open(s, NOW - timedelta(days=1), NOW, 20),
+    "failed_parts.close": lambda s: failed_parts.close(s, 9, A_PART),
     "journal.timeline": lambda s: journal.timeline(s, 9, 40_000, "e7"),
     "journal.timeline_after": lambda s: journal.timeline_after(s, 9, (40_000, "e7"), 7, 100),
     "history_lists.mentioned": lambda s: history_lists.mentioned(s, Scope(7), "x", 20),

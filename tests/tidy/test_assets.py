@@ -25,7 +25,11 @@ case $1 in
 esac
 """
 
-INSTALLED = {"octokit", "clients", "clients-python", "deploy"}
+INSTALLED = {
+    *("octokit", "clients", "clients-python", "deploy"),
+    *("pytest-oldest", "pytest-newest"),
+    *("runners-oldest", "runners-newest"),
+}
 """Folders that hold whole installations."""
 
 
@@ -40,15 +44,18 @@ def checkout(tmp_path):
     (tmp_path / "bin/registry/package/lib/a.json").write_text("wanted\n")
     entry = {"name": "@scope/thing", "version": "1.0.0", "files": {"lib/a.json": WANTED}}
     (tmp_path / "tests/contract/published.lock.json").write_text(json.dumps([entry]))
-    for folder in ("octokit", "clients"):
-        (tmp_path / "tests/contract" / folder).mkdir()
+    for folder in ("contract/octokit", "contract/clients", "plugins/oldest", "plugins/newest"):
+        (tmp_path / "tests" / folder).mkdir(parents=True)
         for name in ("package.json", "package-lock.json"):
-            (tmp_path / "tests/contract" / folder / name).write_text("{}")
+            (tmp_path / "tests" / folder / name).write_text("{}")
     # As if it were installed: what pip installs is not what these tests are about.
     (tmp_path / "requirements").mkdir()
+    (tmp_path / "tests/cli/runners").mkdir(parents=True)
     for file, home in (
         ("tests/contract/clients/requirements.txt", "clients-python"),
         ("requirements/deploy.txt", "deploy"),
+        ("tests/cli/runners/pytest-oldest.txt", "pytest-oldest"),
+        ("tests/cli/runners/pytest-newest.txt", "pytest-newest"),
     ):
         (tmp_path / file).write_text("")
         (tmp_path / ".cache" / home).mkdir(parents=True)

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from bot import program
 from tests.tidy import rules, tree
 from tests.tidy.tree import Source
 
@@ -129,6 +130,18 @@ def test_what_runs_without_installation_imports_the_standard_library_alone(path)
         text = re.sub(r"^from bot\.uploader(\.\w+)? import .*$", "", text, flags=re.MULTILINE)
         ast.parse(text, feature_version=(3, 9))
     assert not foreign(text)
+
+
+PYTEST_PLUGIN = tree.ROOT / "plugins/pytest/headgate_pytest.py"
+
+
+def test_the_plug_in_of_pytest_imports_pytest_alone_and_has_the_version_of_the_product():
+    text = PYTEST_PLUGIN.read_text("utf-8")
+    ast.parse(text, feature_version=(3, 9))
+    assert foreign(text) == {"pytest"}
+    assert f'VERSION = "{program.VERSION}"' in text
+    license_of_plugin = PYTEST_PLUGIN.with_name("LICENSE").read_bytes()
+    assert license_of_plugin == (tree.ROOT / "LICENSE").read_bytes()
 
 
 def test_a_foreign_import_is_found():

@@ -23,6 +23,7 @@ TOP_LEVEL = {
         "deploy",
         "docs",
         "action",
+        "plugins",
     ),
 }
 

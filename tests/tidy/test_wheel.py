@@ -16,6 +16,7 @@ INCLUDED = {
     "bot/app.yml": "app.yml",
     "service/http/SKILL.md": "docs/skill/SKILL.md",
     "service/http/SECURITY.md": "SECURITY.md",
+    "bot/cli/headgate_pytest.py": "plugins/pytest/headgate_pytest.py",
 }
 # What describes the package, in the form that each kind of it has.
 ABOUT = {".gitignore", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}

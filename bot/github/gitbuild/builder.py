@@ -232,6 +232,7 @@ class GitBuilder:
             # Builds at once share a push, and a disk.
             if why.is_failure and not seat.has_failed_since(began_s):
                 seat.fail(why.reason, why.words, self._clock.monotonic_s())
+                self._make_anew_if_resting(seat)
             return await self._by_rest(client, request, why)
         self._report(request, BuildMethod.GIT, Reason.DEFAULT)
         self._tend(seat, place)
@@ -530,6 +531,16 @@ class GitBuilder:
         except (GitFailed, Unusable, OSError, ValueError) as failure:
             # Tried again in an hour; builds go on.
             log.warning("mirror_upkeep_failed", mirror=mirror.folder.name, why=str(failure))
+
+    def _make_anew_if_resting(self, seat: Seat) -> None:
+        """Delete the mirror while git rests: its damage can be one that no word of git tells."""
+        if seat.place is not None and seat.failures.are_too_many(self._clock.monotonic_s()):
+            self._in_background(self._deleted(seat.place.mirror))
+
+    async def _deleted(self, mirror: Mirror) -> None:
+        with suppress(Unusable, OSError):
+            async with mirror.held():
+                await mirror.delete()
 
     def _in_background(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

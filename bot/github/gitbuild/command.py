@@ -247,8 +247,9 @@ async def _read(stream: StreamReader | None, bytes_max: int) -> bytes:
 async def _feed(process: Process, feed: bytes) -> None:
     if process.stdin is None:
         return
-    # A command that ends before it has read everything says why by its exit code.
-    with suppress(BrokenPipeError, ConnectionResetError):
+    # A command that ends before it has read everything says why by its exit code. uvloop refuses
+    # a pipe that is closed already by a RuntimeError.
+    with suppress(BrokenPipeError, ConnectionResetError, RuntimeError):
         process.stdin.write(feed)
         await process.stdin.drain()
     process.stdin.close()

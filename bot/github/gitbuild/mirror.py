@@ -90,6 +90,8 @@ CORRUPT = (
     "inflate",
     "corrupt",
     "unable to read",
+    "is too small",
+    "non-monotonic",
     "could not read",
     "bad config",
 )

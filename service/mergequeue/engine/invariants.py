@@ -14,7 +14,7 @@ from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import NOTHING, Entry, MergeQueue, Run
 from service.mergequeue.engine.outputs import EntryMoved, RunStarted
 from service.mergequeue.engine.planning import grouping, landing
-from service.mergequeue.engine.reasons import CONVICTED
+from service.mergequeue.engine.reasons import CONVICTED, Cause
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds, stacks
 from service.mergequeue.engine.state.draft import Draft
@@ -167,12 +167,19 @@ def _final(draft: Draft, entry: Entry) -> None:
     run = draft.finished_runs.get(entry.run or "")
     if run is None or run.status is not RunStatus.FAILED:
         raise InvariantBroken("E6", f"{_name(entry)} is blamed without a failed run")
-    if run.is_foreseen and not _is_seconded(draft, entry, run):
-        raise InvariantBroken("E6", f"{_name(entry)} is blamed by a failure that no check reported")
+    if not _is_shown(run) and not _is_seconded(draft, entry, run):
+        raise InvariantBroken("E6", f"{_name(entry)} is blamed by a failure that no check shows")
     for member in run.base:
         ahead = draft.entry_of(member)
         if ahead is not None and ahead.state is not EntryState.TESTS_PASSED:
             raise InvariantBroken("E6", f"{_name(entry)} is blamed on top of {_name(ahead)}")
+
+
+def _is_shown(run: Run) -> bool:
+    """Return whether a check shows the failure now: it has ended, and does not run again."""
+    if run.is_foreseen or run.cause is Cause.TIMEOUT:
+        return not run.is_foreseen
+    return any(one.doom is None for one in verdict.failed_of(run))
 
 
 def _is_seconded(draft: Draft, entry: Entry, run: Run) -> bool:

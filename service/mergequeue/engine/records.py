@@ -1,6 +1,6 @@
 """Records of failed runs, with suspects and failed tests, and of a tip that is not tested."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -92,7 +92,7 @@ def with_failure(records: tuple[Record, ...], newest: Record) -> tuple[Record, .
     return (*records, newest)[-RECORDS_MAX:]
 
 
-def without(records: tuple[Record, ...], runs: Collection[str]) -> tuple[Record, ...]:
+def without(records: tuple[Record, ...], runs: Set[str]) -> tuple[Record, ...]:
     """The records without these runs, which say nothing about their entries after all."""
     return tuple(record for record in records if record.run not in runs)
 

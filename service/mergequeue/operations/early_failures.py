@@ -24,9 +24,9 @@ from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
 from service.mergequeue.operations import early_lessons, run_reports, turn
 from service.mergequeue.operations.early_memory import KEPT_MAX, Looks
 from service.mergequeue.operations.turn import QueueGone
-from service.mergequeue.store import early_failures as store
+from service.mergequeue.store import failed_parts as store
 from service.mergequeue.store import queues
-from service.mergequeue.store.early_failures import SeenPart
+from service.mergequeue.store.failed_parts import SeenPart
 from service.provider.ci import CiProgress, FailedPart
 from service.provider.ci_plans import CiPlan
 from service.provider.errors import ProviderError

@@ -3,7 +3,7 @@
 Decides on values (docs/design/early-failures.md 5); `early_failures.py` reads and stores.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -62,23 +62,13 @@ def lessons_of(
                 known.append((rule, part, job))
     if has_passed:
         return tuple(Lesson(rule, part, Ending.REFUTED) for rule, part, _ in known)
-    failed = frozenset(job.name for job in progress.jobs if parts_of(job) and job is not own)
-    roots = [
-        (rule, part, job)
-        for rule, part, job in known
-        if plan.is_root(progress.file, job.name, failed - {job.name})
-        and not (job is own and _stopping(known, own))
-    ]
+    failed = frozenset(job.name for job in progress.jobs if parts_of(job))
+    roots = [one for one in known if plan.is_root(progress.file, one[2].name, failed)]
     return tuple(
         Lesson(rule, part, Ending.HELD, _early_s(own, part, job))
         for rule, part, job in roots
         if _is_alone(rule, roots)
     )
-
-
-def _stopping(known: Iterable[tuple[Rule, FailedPart, CiJob]], own: CiJob) -> bool:
-    """Return whether another job failed that may have failed this one."""
-    return any(job is not own for _, _, job in known)
 
 
 def _is_alone(rule: Rule, roots: Sequence[tuple[Rule, FailedPart, CiJob]]) -> bool:

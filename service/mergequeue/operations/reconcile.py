@@ -4,7 +4,7 @@ Each function reads one thing afresh and tells the queue; the sweeps call them o
 signals call them at once. Everything lands with no signal at all, later.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from datetime import datetime, timedelta
 
 import structlog
@@ -72,7 +72,7 @@ log = structlog.get_logger()
 async def read_checks(
     runtime: Runtime,
     queue: QueueRef,
-    run_ids: Collection[str],
+    run_ids: Set[str],
     settle: Callable[[Tx], None] | None = None,
 ) -> bool:
     """Read the checks of live runs and report them in one turn; skip runs that are over.
@@ -80,14 +80,14 @@ async def read_checks(
     `settle` is committed with the turn. Returns whether there was one.
     """
     value = await turn.value(runtime, queue.id)
-    known = [run for run_id in run_ids if (run := value.runs.get(run_id)) is not None]
+    known = [run for run in value.runs.values() if run.id in run_ids]
     reported_on = [run for run in known if run_reports.is_reported_on(run)]
     if not reported_on:
         return False
     inputs = await run_reports.checks_of_many(runtime, queue, reported_on)
     await turn.take(runtime, queue.id, inputs, Along(beside=settle))
     try:
-        await _read_reporters(runtime, queue, [run.id for run in reported_on])
+        await _read_reporters(runtime, queue, {run.id for run in reported_on})
         for run in reported_on:
             await early_failures.look(runtime, queue, run.id)
     except ProviderError as trouble:
@@ -98,10 +98,10 @@ async def read_checks(
     return True
 
 
-async def _read_reporters(runtime: Runtime, queue: QueueRef, run_ids: Collection[str]) -> None:
+async def _read_reporters(runtime: Runtime, queue: QueueRef, run_ids: Set[str]) -> None:
     """Read the required statuses again if others than their known reporters have reported one."""
     value = await turn.value(runtime, queue.id)
-    runs = (run for run_id in run_ids if (run := value.runs.get(run_id)) is not None)
+    runs = (run for run in value.runs.values() if run.id in run_ids)
     if any(one.foreign is not None for run in runs for one in verdict.standings_of(run)):
         await read_requirements(runtime, queue)
 
@@ -143,7 +143,7 @@ async def _sweep_checks(runtime: Runtime, queue: QueueRef, due: Sequence[Run]) -
             runtime.memory.of(CheckReadScheduler).forget(queue.id, run.id)
         raise
     await turn.take(runtime, queue.id, inputs)
-    await _read_reporters(runtime, queue, [run.id for run in due])
+    await _read_reporters(runtime, queue, {run.id for run in due})
     for run in due:
         await early_failures.look(runtime, queue, run.id)
 
@@ -153,7 +153,7 @@ async def read_live_queues(runtime: Runtime) -> None:
     await sweeping.one_by_one(_read_guarded(runtime, queue) for queue in await _live(runtime))
 
 
-async def read_all_queues(runtime: Runtime, hosts: Collection[str] | None = None) -> None:
+async def read_all_queues(runtime: Runtime, hosts: Set[str] | None = None) -> None:
     """Sweep: the same for every queue, and whether its repository is still ours.
 
     `hosts` None: of every host that a provider is set for.
@@ -165,14 +165,14 @@ async def read_all_queues(runtime: Runtime, hosts: Collection[str] | None = None
     )
 
 
-async def _read_repositories_of(runtime: Runtime, hosts: Collection[str]) -> None:
+async def _read_repositories_of(runtime: Runtime, hosts: Set[str]) -> None:
     known = await runtime.store.read(access.repositories_of, None)
     await sweeping.one_by_one(
         read_repository(runtime, one.id) for one in known if one.ref.host in hosts
     )
 
 
-async def _read_queues_of(runtime: Runtime, hosts: Collection[str]) -> None:
+async def _read_queues_of(runtime: Runtime, hosts: Set[str]) -> None:
     every = [one for one in await runtime.store.read(queues.all_queues) if one.repo.host in hosts]
     await sweeping.one_by_one(_read_whole(runtime, queue) for queue in every)
 

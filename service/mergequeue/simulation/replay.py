@@ -118,7 +118,7 @@ class _Replay:
         self._take(inputs.TargetMoved(self._target.tip))
         self._take(inputs.RequiredChanged(REQUIRED))
         known = rates_of(self._history)
-        self._take(inputs.RatesMeasured(known.flake, known.conflict, known.minutes))
+        self._take(inputs.RatesMeasured(known.flake, known.conflict, known.minutes, known.foreseen))
         end = self._history.arrivals[-1].at + AFTER_LAST
         for _ in range(ROUNDS_PER_ARRIVAL * len(self._history.arrivals)):
             self._now = max(self._now, self._next_at() or end)
@@ -328,15 +328,30 @@ def rates_of(history: History) -> Rates:
     """Return the rates that the service would have measured of this history."""
     tests = len(history.durations_s)
     flaked = round(history.flake_rate * tests)
+    estimated = _estimated(history)
     return rates.measured(
         Outcomes(
             passed=tests - flaked,
             flaked=flaked,
-            decided=sum(one.cancelled_at is None for one in history.arrivals),
+            decided=len(estimated),
             interactions=sum(bool(one.fate.breaks_with) for one in history.arrivals),
             minutes={CHECK: [seconds / MINUTE_S for seconds in history.durations_s]},
+            expected=sum(estimated),
+            foreseen=rates.foreseen_of(estimated),
         )
     )
+
+
+def _estimated(history: History) -> list[float]:
+    """Return the chances of failing of what was decided, by authors and earlier failures."""
+    track, failures, seen = Track(), Counter[int](), []
+    for one in history.arrivals:
+        if one.cancelled_at is None:
+            signs = Signs(one.author, failures[one.pr])
+            seen.append(signs)
+            track.count(signs, failed=not one.fate.is_good)
+            failures[one.pr] += not one.fate.is_good
+    return [track.p_fail(signs) for signs in seen]
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class Flow(Generic[Row]):
         self._owned: dict[int, asyncio.Task[None]] = {}
         self._claimed_twice: set[int] = set()
         # At the start nothing is owned, so whatever this process has claimed is given back.
-        self._checked_at: datetime | None = None
+        self._checked_s: float | None = None
         self._is_behind = True
         self._is_stopping = False
 
@@ -103,7 +103,7 @@ class Flow(Generic[Row]):
                 await self._round()
             except DatabaseUnavailable:
                 # A claim whose answer was lost may have been committed.
-                self._checked_at = None
+                self._checked_s = None
                 await self._rest(pause_s)
                 pause_s = min(pause_s * 2, CLAIM_PAUSE_MAX_S)
             else:
@@ -129,7 +129,8 @@ class Flow(Generic[Row]):
         woken, ended = wakeups.version(topic), wakeups.version(ends)
         until = await self._look(woken)
         if until is not None:
-            left_s = (until - self._runtime.clock.now()).total_seconds()
+            # The clock may have been set back since.
+            left_s = min(until - self._runtime.clock.now(), POLL_ALONE).total_seconds()
             seen = {topic: woken} | ({ends: ended} if self._is_behind else {})
             await wakeups.wait_for_any(seen, max(left_s, PAUSE_MIN_S))
 
@@ -165,12 +166,12 @@ class Flow(Generic[Row]):
         Claims of one flow never overlap, so a claimed row without a task is one for which the
         response to its claim was lost.
         """
-        now = self._runtime.clock.now()
-        period = self._runtime.options.periods.readback
-        if self._checked_at is not None and now - self._checked_at < period:
+        now_s = self._runtime.clock.monotonic_s()
+        period_s = self._runtime.options.periods.readback.total_seconds()
+        if self._checked_s is not None and now_s - self._checked_s < period_s:
             return await self._work.claim(self._runtime, limit, None)
         claimed = await self._work.claim(self._runtime, limit, tuple(self._owned))
-        self._checked_at = now
+        self._checked_s = now_s
         if claimed.given_back:
             # Rows that a task claimed and lost are free again.
             log.warning("claims_given_back", what=self._work.topic, rows=claimed.given_back)
@@ -203,6 +204,6 @@ class Flow(Generic[Row]):
         if row_id in self._claimed_twice:
             # The second claim has no task; the next claim gives it back.
             self._claimed_twice.remove(row_id)
-            self._checked_at = None
+            self._checked_s = None
             self._runtime.wakeups.wake(self._work.topic)
         self._runtime.wakeups.wake(self._work.ends)

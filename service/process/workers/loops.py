@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from service.accounts import installations
 from service.evidence import lost_reports
@@ -32,6 +32,7 @@ Periodic = tuple[tuple[Sweep, timedelta], ...]
 
 ESTIMATES_PERIOD = timedelta(minutes=10)
 WATCH_PERIOD = timedelta(seconds=30)
+CLOCK_PERIOD = timedelta(seconds=5)
 RADAR_PERIOD = timedelta(seconds=10)
 SIGN_PERIOD = timedelta(minutes=10)
 LEARN_PERIOD = timedelta(minutes=10)
@@ -106,11 +107,11 @@ HEARTBEAT: Periodic = ((presence.beat, presence.BEAT),)
 
 @dataclass(slots=True)
 class _Turn:
-    """One sweep with its period and when it is next due."""
+    """One sweep with its period, and when it is next due by the clock that never runs back."""
 
     sweep: Sweep
     period: timedelta
-    next_at: datetime
+    next_s: float
 
 
 class Sweeps:
@@ -118,20 +119,21 @@ class Sweeps:
 
     def __init__(self, runtime: Runtime, sweeps: Periodic, *, at_start: bool = False) -> None:
         """`at_start`: the first round comes at once, not after a period."""
-        now = runtime.clock.now()
+        now_s = runtime.clock.monotonic_s()
         self._runtime = runtime
         self.job = ""
         self._turns = [
-            _Turn(sweep, period, now if at_start else now + period) for sweep, period in sweeps
+            _Turn(sweep, period, now_s if at_start else now_s + period.total_seconds())
+            for sweep, period in sweeps
         ]
 
     async def drain(self) -> bool:
         """Run every sweep that is due; return whether there was any."""
         was_due = False
         for turn in self._turns:
-            now = self._runtime.clock.now()
-            if turn.next_at <= now:
-                turn.next_at = now + turn.period
+            now_s = self._runtime.clock.monotonic_s()
+            if turn.next_s <= now_s:
+                turn.next_s = now_s + turn.period.total_seconds()
                 self.job = turn.sweep.__name__
                 await turn.sweep(self._runtime)
                 self._runtime.troubles.end(Part.WORKER, side=self.job)
@@ -142,9 +144,8 @@ class Sweeps:
         """Run each sweep once a period, for ever."""
         while True:
             await self.drain()
-            next_at = min(turn.next_at for turn in self._turns)
-            wait_s = (next_at - self._runtime.clock.now()).total_seconds()
-            await self._runtime.clock.sleep(max(wait_s, 0.0))
+            next_s = min(turn.next_s for turn in self._turns)
+            await self._runtime.clock.sleep(max(next_s - self._runtime.clock.monotonic_s(), 0.0))
 
 
 class Timers:
@@ -201,6 +202,7 @@ class Polls:
             next_at = early_failures.next_poll_at(self._runtime)
             now = self._runtime.clock.now()
             wait_s = POLLS_IDLE_S if next_at is None else (next_at - now).total_seconds()
+            wait_s = min(wait_s, POLLS_IDLE_S)
             if wait_s > 0:
                 await self._runtime.wakeups.wait("polls", seen, wait_s)
             else:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from service.errors import DatabaseUnavailable
 from service.process.guard import failure_of
+from service.process.set_back import ClockWatch
 from service.process.workers import flows, loops
 from service.process.workers.flow import Flow
 from service.process.workers.loops import Polls, Sweeps, Timers
@@ -75,6 +76,7 @@ class Workers:
                 Sweeps(runtime, loops.missed(runtime.options.periods), at_start=True),
                 Sweeps(runtime, loops.patient(runtime.options.periods)),
                 Sweeps(runtime, loops.WATCHDOG),
+                Sweeps(runtime, ((ClockWatch().look, loops.CLOCK_PERIOD),), at_start=True),
                 Sweeps(runtime, loops.HOUSEKEEPING, at_start=True),
                 Sweeps(runtime, loops.RADAR),
                 Sweeps(runtime, loops.PREPARATION, at_start=True),

@@ -12,6 +12,8 @@ From attempts to events. `evidence.py`: the attempts of one test, job key and co
 less the more tests disagreed in the same upload or CI run: infrastructure hits many at once.
 `series.py`: the verdicts of one job on a stable branch are a *series*; one that differs from
 both neighbors is an event of stream B, so that repositories where nobody re-runs are seen too.
+`pushes.py`: a failure in one push of a pull request alone is an event of stream C, which is weak
+and needs several pull requests that agree; often it is all there is.
 
 From events to health. `score.py` asks how much better "this test is flaky at some rate" explains
 the events of two weeks than the repository's noise (`noise.py`) does; that ratio exceeds K for a

@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from service.provenance import Proof
+from service.testhealth.detector import runner_ends
+from service.testhealth.detector.gap_texts import code as _code
+from service.testhealth.detector.gap_texts import counted as _counted
+from service.testhealth.detector.runner_ends import Command
+from service.testhealth.runner_ends import RunnerEnd
 
-NAME_MAX = 200
-NO_NAME = "(no job)"
 WORDS_SHOWN_MAX = 5
 
 SIGNALS_FROM = 128
@@ -161,16 +164,19 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One upload of a job, as the rule needs it; `failed` counts the failures in it.
+    """One upload of a job, as the rule needs it; `failed` counts the failures in its `tests`.
 
     `needs` is the least that must prove it: NONE unless it is of a test run, so that what it
-    excuses may land.
+    excuses may land. `ends` is what the runners of its command say; each upload of a session has
+    all of it.
     """
 
     account: Account
     failed: int
     is_partial: bool = False
     needs: Proof = Proof.NONE
+    tests: int = 0
+    ends: tuple[RunnerEnd, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,8 +265,12 @@ def _absent_uploads(parts: Iterable[Part]) -> Iterable[tuple[int, int]]:
 
 def _oddly_ended(report: JobReport) -> Iterable[str]:
     """Yield how the command or the job ended, where that says more than that tests failed."""
-    for account, failed in _commands(report.parts):
-        yield from _odd_code(account, failed, report.codes)
+    for account, command in _commands(report.parts):
+        said = runner_ends.gaps_of(command)
+        yield from said
+        # What a runner says of its end is worth more than what its code usually means.
+        is_told = bool(said) or runner_ends.explains_code(command)
+        yield from _odd_code(account, command.failed, report.codes, is_told=is_told)
     expects_code = report.expectation is not None and report.expectation.has_exit_code
     if expects_code and all(part.account.exit_code is None for part in report.parts):
         yield "the exit code of the command is missing, which earlier uploads of this job sent"
@@ -276,18 +286,31 @@ def _was_excused(parts: Sequence[Part]) -> bool:
     return bool(failed) and all(account.answered == 0 for account in failed)
 
 
-def _commands(parts: Sequence[Part]) -> Iterable[tuple[Account, int]]:
-    """Each command once, with the failures in all of its uploads."""
-    by_session: dict[str, tuple[Account, int]] = {}
+def _commands(parts: Sequence[Part]) -> Sequence[tuple[Account, Command]]:
+    """Return each command once, with what all of its uploads hold."""
+    by_session: dict[str, list[Part]] = {}
     for at, part in enumerate(parts):
-        key = part.account.session or f"#{at}"
-        failed = by_session[key][1] if key in by_session else 0
-        by_session[key] = (part.account, failed + part.failed)
-    return by_session.values()
+        by_session.setdefault(part.account.session or f"#{at}", []).append(part)
+    return [
+        (
+            sent[-1].account,
+            Command(
+                runner=sent[-1].account.runner,
+                exit_code=sent[-1].account.exit_code,
+                ends=tuple(dict.fromkeys(end for part in sent for end in part.ends)),
+                tests=sum(part.tests for part in sent),
+                failed=sum(part.failed for part in sent),
+            ),
+        )
+        for sent in by_session.values()
+    ]
 
 
-def _odd_code(account: Account, failed: int, codes: ExitCodes) -> Iterable[str]:
-    """Yield whether a command's exit code leaves open that something beside its tests failed."""
+def _odd_code(account: Account, failed: int, codes: ExitCodes, *, is_told: bool) -> Iterable[str]:
+    """Yield whether a command's exit code leaves open that something beside its tests failed.
+
+    `is_told`: its runner has told what it means.
+    """
     code = account.exit_code
     if code is None:
         if failed and not codes.names_failure:
@@ -299,7 +322,7 @@ def _odd_code(account: Account, failed: int, codes: ExitCodes) -> Iterable[str]:
         yield f"the command was ended by signal {code - SIGNALS_FROM} (exit code {code})"
     elif code and not failed:
         yield f"the command ended with {code}, but none of its tests failed"
-    elif code and not _is_of_tests(account, failed, codes):
+    elif code and not is_told and not _is_of_tests(account, failed, codes):
         usual = _usual_code(account.runner, failed)
         if usual:
             yield f"the command ended with {code}, but failed tests alone end with {usual}"
@@ -342,7 +365,12 @@ def _unexpected(report: JobReport, changes: Changes) -> Iterable[str]:
             " so the tests that it should report are not known"
         )
         return
-    gone = [test for test in expectation.missing if not _is_removed(test, changes)]
+    have_loaded = runner_ends.have_loaded_all([command for _, command in _commands(report.parts)])
+    gone = [
+        test
+        for test in expectation.missing
+        if not _is_removed(test, changes, have_loaded=have_loaded)
+    ]
     missing = len(gone) + expectation.unnamed
     if missing:
         are = "is" if missing == 1 else "are"
@@ -355,21 +383,15 @@ def _unexpected(report: JobReport, changes: Changes) -> Iterable[str]:
         yield f"{of} that passed on the target branch {are} skipped{_example(skipped)}"
 
 
-def _is_removed(test: MissingTest, changes: Changes) -> bool:
-    """Return whether the change under test has removed a test: with its file, or in it."""
-    return changes.deletes(test) or (test.has_neighbors and changes.touches(test))
+def _is_removed(test: MissingTest, changes: Changes, *, have_loaded: bool) -> bool:
+    """Return whether the change under test has removed a test: with its file, or in it.
+
+    A file without any result has not loaded, unless its runner says that all files have.
+    """
+    is_loaded = test.has_neighbors or have_loaded
+    return changes.deletes(test) or (is_loaded and changes.touches(test))
 
 
 def _example(tests: Iterable[MissingTest]) -> str:
     named = sorted(test.label for test in tests)
     return f", such as {_code(named[0])}" if named else ""
-
-
-def _code(text: str) -> str:
-    """A name of a stranger's, which no comment takes for anything but a name."""
-    plain = " ".join(text.replace("`", "'").split())
-    return f"`{plain[:NAME_MAX] or NO_NAME}`"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

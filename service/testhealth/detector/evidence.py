@@ -4,9 +4,9 @@ Nothing here knows when a test is flaky.
 """
 
 from bisect import bisect_right
-from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import groupby, pairwise
@@ -14,8 +14,20 @@ from itertools import groupby, pairwise
 WINDOW_DAYS = 14
 """An event is scored with those of its UTC day and the 13 before."""
 
+LONG_DAYS = 28
+"""The same for a test that fails too seldom for WINDOW_DAYS."""
+
 SOURCE_MAX = 2.0
 """The most that the events of one pull request or one other branch weigh within a window."""
+
+MACHINE_MAX, MACHINES_MIN = 1.0, 3
+"""The most that one machine adds to what all others show: a machine may be bad, not the test.
+
+With fewer machines under a job, nobody can tell the two apart.
+"""
+
+PUSHES_MAX = 1.0
+"""The same of stream C: the next push may have mended what failed, so other ones must agree."""
 
 MASS_TESTS, MASS_SHARE = 20, 0.8
 RUN_CROWD = 25.0
@@ -24,10 +36,14 @@ _UNITS = 1_000_000
 
 
 class Stream(StrEnum):
-    """A: passed and failed on the same code. B: alone between its neighbors in a series."""
+    """A: passed and failed on the same code. B: alone between its neighbors in a series.
+
+    C: in one push of a pull request alone (pushes.py).
+    """
 
     A = "A"
     B = "B"
+    C = "C"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -62,13 +78,14 @@ class Charged:
     in it have a group with a transition; `disagreeing_in_run`: the same over all uploads of its
     CI run and attempt, each test once (without a run: the same number). `source` names the pull
     request or the other branch whose events are capped together; empty for stable branches and
-    the queue's runs.
+    the queue's runs. `machine` is empty if the upload names none.
     """
 
     tests_run: int
     disagreeing: int
     disagreeing_in_run: int
     source: str = ""
+    machine: str = ""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -77,7 +94,8 @@ class Event:
 
     `at` is known when the later neighbor is; `weight` is above 0, at most 1, to 6 digits.
     `branch` and `passed` are of stream B: the series' branch, and whether the lonely verdict
-    was the passed one. `upload` is the one charged, of stream A. Ordered as the fold reads them.
+    was the passed one. `upload` is the one charged, of stream A. `machine` is where it failed,
+    empty if unknown. Ordered as the fold reads them.
     """
 
     at: datetime
@@ -89,6 +107,7 @@ class Event:
     source: str = ""
     branch: str = ""
     passed: bool = False
+    machine: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +149,16 @@ def disagreements(group: Group) -> tuple[Disagreement, ...]:
     return tuple(each for attempts in _comparable(group) for each in _odd(attempts))
 
 
+def on_shared(events: Iterable[Event], machines: Mapping[str, Sized]) -> Iterator[Event]:
+    """The events, with their machines where enough of these share the job.
+
+    `machines`: by job, all that are named in its uploads.
+    """
+    for event in events:
+        is_shared = len(machines.get(event.job, ())) >= MACHINES_MIN
+        yield event if is_shared or not event.machine else replace(event, machine="")
+
+
 def _comparable(group: Group) -> Iterator[list[GroupAttempt]]:
     if group.is_ambiguous:
         by_upload = sorted(group.attempts, key=lambda attempt: (attempt.upload, attempt))
@@ -159,6 +188,7 @@ def events_of(group: Group, charged: Mapping[str, Charged]) -> tuple[Event, ...]
             weight=_weight_of(charged[each.upload]),
             upload=each.upload,
             source=charged[each.upload].source,
+            machine=charged[each.upload].machine,
         )
         for each in disagreements(group)
     )
@@ -185,22 +215,36 @@ class Window:
     Counted in millionths: sums of whole numbers do not depend on how one came to them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, days: int = WINDOW_DAYS) -> None:
+        self.days = days
         self._events: deque[Event] = deque()
         self._by_source: defaultdict[tuple[Stream, str], int] = defaultdict(int)
-        self._sums = {Stream.A: 0, Stream.B: 0}
+        self._sums = dict.fromkeys(Stream, 0)
+        self._by_machine = Counter[str]()
 
     def add(self, event: Event) -> None:
         """Take in the next event in order, and let go of those too old for it."""
         self._events.append(event)
         self._move(event, 1)
-        oldest = event.at.toordinal() - WINDOW_DAYS + 1
+        oldest = event.at.toordinal() - self.days + 1
         while self._events[0].at.toordinal() < oldest:
             self._move(self._events.popleft(), -1)
 
     def weight(self, stream: Stream) -> float:
-        """D of one stream."""
-        return self._sums[stream] / _UNITS
+        """D of one stream; of all streams together one machine adds at most MACHINE_MAX."""
+        return self._sums[stream] / _UNITS * self._share
+
+    @property
+    def _share(self) -> float:
+        """The share of the events that counts, where most come from one machine.
+
+        In a fleet of MACHINES_MIN that are alike, one has no more than this.
+        """
+        by_machine = self._by_machine
+        most = max((units for machine, units in by_machine.items() if machine), default=0)
+        others = by_machine.total() - most
+        allowed = others // (MACHINES_MIN - 1) + int(MACHINE_MAX * _UNITS)
+        return 1.0 if most <= allowed else (others + allowed) / (others + most)
 
     def events(self) -> tuple[Event, ...]:
         """Those inside, oldest first."""
@@ -208,10 +252,12 @@ class Window:
 
     def _move(self, event: Event, sign: int) -> None:
         units = sign * round(event.weight * _UNITS)
+        self._by_machine[event.machine] += units
         if not event.source:
             self._sums[event.stream] += units
             return
-        limit, key = int(SOURCE_MAX * _UNITS), (event.stream, event.source)
+        most = PUSHES_MAX if event.stream is Stream.C else SOURCE_MAX
+        limit, key = int(most * _UNITS), (event.stream, event.source)
         before = self._by_source[key]
         self._by_source[key] = before + units
         self._sums[event.stream] += min(limit, before + units) - min(limit, before)

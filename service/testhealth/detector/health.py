@@ -68,6 +68,7 @@ class Numbers:
 
     a: score.Tally | None = None
     b: score.Tally | None = None
+    c: score.Tally | None = None
     noise: score.Noise | None = None
     score: float | None = None
     threshold: float | None = None
@@ -117,6 +118,8 @@ def judge(evidence: Evidence, scale: Scale) -> Health:
     else:
         value = Status.HEALTHY
         reason = _why_healthy(evidence, stretches, open_measure, scale.threshold)
+        if any(series.has_unplaced(track) for track in evidence.tracks):
+            reason = reasons.unplaced(reason)
         numbers = _numbers(open_measure, scale.threshold)
     return Health(
         value=value,
@@ -168,7 +171,8 @@ class _Stretch:
 def _results(evidence: Evidence) -> Results:
     # They are counted at events alone, and most tests have none.
     tracks = evidence.tracks if evidence.events else ()
-    return Results(evidence.passes, tuple(track.times() for track in tracks))
+    verdicts = tuple(track.times() for track in tracks)
+    return Results(evidence.passes, verdicts, tuple(sorted(evidence.failures)))
 
 
 def _broken(evidence: Evidence, clock: datetime) -> tuple[BrokenSpan, ...]:
@@ -296,10 +300,11 @@ def _numbers(measure: Measure | None, threshold: float) -> Numbers:
         return NO_NUMBERS
     groups = dict.fromkeys((event.job, event.code) for event in reversed(measure.events))
     return Numbers(
-        a=measure.a,
-        b=measure.b,
+        a=measure.tallies.a,
+        b=measure.tallies.b,
+        c=measure.tallies.c,
         noise=measure.noise,
         score=score.shown_score(measure.log_score),
-        threshold=threshold,
+        threshold=threshold * measure.bar,
         groups=tuple(groups)[:GROUPS_MAX],
     )

@@ -17,7 +17,7 @@ from service.testhealth.detector import health, noise, series, spans
 from service.testhealth.detector.evidence import Event, Stream
 from service.testhealth.detector.health import Evidence, Flag, Health
 from service.testhealth.detector.index_evidence import IndexedEvidence
-from service.testhealth.detector.score import Noise, Tally
+from service.testhealth.detector.score import Noise, Tallies, Tally
 from service.testhealth.detector.series import Track
 from service.testhealth.detector.spans import Scale, Settled
 from service.testhealth.reports.uploads import EvidenceUpload, PassedSets
@@ -213,15 +213,16 @@ class EvidenceIndex:
         verdicts = sum(self.evidence.verdicts_by_day.get(each, 0) for each in days)
         return noise.measure(passing, verdicts, self._tallies(days))
 
-    def _tallies(self, days: range) -> Iterator[tuple[Tally, Tally]]:
+    def _tallies(self, days: range) -> Iterator[Tallies]:
         for no, events in self.evidence.events.items():
             events_in_days = [event for event in events if event.at.toordinal() in days]
             if events_in_days:
-                yield (
-                    Tally(_weight(events_in_days, Stream.A), self.evidence.passes_within(no, days)),
-                    Tally(
-                        _weight(events_in_days, Stream.B), self.evidence.verdicts_within(no, days)
-                    ),
+                passes = self.evidence.passes_within(no, days)
+                verdicts = self.evidence.verdicts_within(no, days)
+                yield Tallies(
+                    Tally(_weight(events_in_days, Stream.A), passes),
+                    Tally(_weight(events_in_days, Stream.B), verdicts),
+                    Tally(_weight(events_in_days, Stream.C), passes),
                 )
 
 

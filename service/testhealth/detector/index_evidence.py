@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import date, datetime
 from typing import NamedTuple
 
-from service.testhealth.detector import evidence, series
+from service.testhealth.detector import evidence, pushes, series
 from service.testhealth.detector.evidence import Charged, Event, Group, GroupAttempt, Passes
 from service.testhealth.detector.health import Evidence
 from service.testhealth.detector.index_passes import DailyPasses
+from service.testhealth.detector.index_pushes import IndexedPushes
 from service.testhealth.detector.index_series import IndexedSeries, PointKey, Verdicts
 from service.testhealth.detector.index_uploads import IndexedUpload, IndexedUploads, bits_of, places
 from service.testhealth.reports.uploads import PASSED, EvidenceUpload, PassedSets, UploadClass
@@ -37,6 +38,8 @@ class IndexedEvidence:
         self.verdicts_by_day: Counter[int] = Counter()
         self._events_a: dict[int, tuple[Event, ...]] = {}
         self._passes = DailyPasses()
+        self._pushes = IndexedPushes()
+        self._machines: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._times: dict[int, Mapping[int, _Times]] = {}
         self._lines: dict[tuple[str, str], IndexedSeries] = {}
         self._disagreeing: dict[JobCode, int] = {}
@@ -68,7 +71,8 @@ class IndexedEvidence:
         weighed = self._regroup(self._codes_to_group(changed), changed)
         for no in self.uploads.nos_in(weighed):
             self._events_a.pop(no, None)
-        touched |= weighed
+        touched |= weighed | self._pushes.change(here, gone)
+        touched |= self._count_machines(here, gone)
         touched |= self._draw_lines([each for each in changed if _is_point(each)], sets)
         return set(self.uploads.nos_in(touched)) | newly_followed
 
@@ -96,10 +100,11 @@ class IndexedEvidence:
         now = list(self._events_a[no])
         codes = {event.code for event in now}
         lines = [line for line in self._lines.values() if line.red >> bit & 1]
-        tracks = (track for line in lines if (track := line.track(bit)))
-        now += (event for track in tracks for event in series.events_of(track, codes))
+        tracks = [track for line in lines if (track := line.track(bit))]
+        now += series.lone_events(tracks, codes)
+        now += pushes.without(self._pushes.events_of(bit), codes)
         if now:
-            self.events[no] = tuple(sorted(now))
+            self.events[no] = tuple(sorted(evidence.on_shared(now, self._machines)))
         if before or now:
             yield from (event.at.toordinal() for event in {*before} ^ {*now})
 
@@ -117,6 +122,32 @@ class IndexedEvidence:
         upload = kept.upload
         self.passing_by_day[upload.day] += sign * upload.passing
         (self._passes.add if sign > 0 else self._passes.take)(upload.day, kept.passing)
+
+    def _count_machines(
+        self, added: Iterable[IndexedUpload], removed: Iterable[IndexedUpload]
+    ) -> int:
+        """Count the machines of each job; return a bit for each test with an event in it.
+
+        Of the jobs that enough machines share now, and did not before, or the other way round.
+        """
+        before: dict[str, bool] = {}
+        for sign, uploads in ((1, added), (-1, removed)):
+            for upload in (kept.upload for kept in uploads if kept.upload.machine):
+                machines = self._machines[upload.job]
+                before.setdefault(upload.job, len(machines) >= evidence.MACHINES_MIN)
+                machines[upload.machine] += sign
+        for job in before:
+            self._machines[job] = +self._machines[job]
+        changed = {
+            job
+            for job, was in before.items()
+            if was != (len(self._machines[job]) >= evidence.MACHINES_MIN)
+        }
+        return self.uploads.bits_for(
+            no
+            for no, events in self.events.items()
+            if changed and any(event.job in changed for event in events)
+        )
 
     def _note_followed(self, followed: Iterable[tuple[IndexedUpload, int]]) -> None:
         """Count where tests that are followed from now on passed before."""
@@ -185,7 +216,11 @@ class IndexedEvidence:
             disagreeing = self._disagreeing_in(kept)
             in_run = bits_of(self._disagreeing_in(each) for each in self.uploads.of_run(kept))
             charged = Charged(
-                upload.tests_run, disagreeing.bit_count(), in_run.bit_count(), upload.source
+                upload.tests_run,
+                disagreeing.bit_count(),
+                in_run.bit_count(),
+                upload.source,
+                upload.machine,
             )
             if self._charged.get(upload.digest) != charged:
                 self._charged[upload.digest] = charged
@@ -260,7 +295,9 @@ class IndexedEvidence:
         red = bits_of(kept.failing for kept in together) & ~green
         known = (kept.upload.position for kept in together)
         position = min((each for each in known if each is not None), default=None)
-        return Verdicts(first.at, first.sha, position, tests_at(together, sets), green, red)
+        tests = tests_at(together, sets)
+        machine = series.machine_of(kept.upload.machine for kept in together)
+        return Verdicts(first.at, first.sha, position, tests, green, red, machine)
 
 
 def _is_point(kept: IndexedUpload) -> bool:

@@ -32,6 +32,7 @@ class Verdicts(NamedTuple):
     tests_run: int
     green: int
     red: int
+    machine: str = ""
 
     @property
     def ran(self) -> int:
@@ -171,7 +172,9 @@ class IndexedSeries:
         for (code, run), at in zip(self.order, self.times, strict=True):
             point = self.points[code, run]
             alone = len(self.alone.get((code, run), ()))
-            yield Point(at, code, run, point.sha, point.tests_run, alone, point.position)
+            yield Point(
+                at, code, run, point.sha, point.tests_run, alone, point.position, point.machine
+            )
 
 
 def _moved(was: Mapping[PointKey, datetime], now: Mapping[PointKey, datetime]) -> set[PointKey]:

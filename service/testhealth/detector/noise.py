@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from math import fsum, log
 
 from service.testhealth.detector import score
-from service.testhealth.detector.score import Noise, Tally
+from service.testhealth.detector.score import Noise, Tallies
 
 DAYS = 28
 """Complete days before a day that its noise is measured on."""
@@ -15,34 +15,44 @@ DAYS = 28
 FIRST_DAYS = 3
 """Of a repository: they borrow the noise of the day after them, as their own knows nothing."""
 
-FLOOR = Noise(a=1e-4, b=1e-3)
-CEILING = Noise(a=5e-3, b=2e-2)
+FLOOR = Noise(a=1e-4, b=1e-3, c=5e-4)
+CEILING = Noise(a=5e-3, b=2e-2, c=2e-2)
 _ROUNDS = 3
 _FLAKY_FROM = log(score.THRESHOLDS["normal"])
+_SUSPECT_FROM, _SUSPECT_WEIGHT = log(10), 1.5
+"""Tests of several observations with this score are no noise either.
+
+Of sound tests 1 in 10 reach it, and few of these by more than one observation. Otherwise the flaky
+tests that are not found yet would hide each other.
+"""
 
 
-def measure(passing: int, verdicts: int, tests: Iterable[tuple[Tally, Tally]]) -> Noise:
+def measure(passing: int, verdicts: int, tests: Iterable[Tallies]) -> Noise:
     """The noise that 28 days show; FLOOR without any.
 
     `passing`: passing results of all tests; `verdicts`: tests run, summed over the points of all
-    series; `tests`: the uncapped tallies (stream A, stream B) of each test that has an event.
-    Tests that score as flaky are left out, whatever the repository's own sensitivity is.
+    series; `tests`: the uncapped tallies of each test that has an event.
+    Tests that are rather flaky than sound are left out, whatever the repository's own sensitivity
+    is.
     """
-    noise, pairs = FLOOR, tuple(tests)
+    noise, all_tests = FLOOR, tuple(tests)
     for _ in range(_ROUNDS):
-        sound: list[tuple[Tally, Tally]] = []
-        flaky: list[tuple[Tally, Tally]] = []
-        for pair in pairs:
-            (flaky if score.log_score(*pair, noise) >= _FLAKY_FROM else sound).append(pair)
-        runs_a = 6000 + passing - sum(a.results for a, _ in flaky)
-        runs_b = 4000 + verdicts - sum(b.results for _, b in flaky)
-        a = 2 * (0.3 + fsum(a.weight for a, _ in sound)) / runs_a
-        b = 2 * (2 + fsum(b.weight for _, b in sound)) / runs_b
+        sound: list[Tallies] = []
+        flaky: list[Tallies] = []
+        for each in all_tests:
+            limit = _SUSPECT_FROM if each.weight >= _SUSPECT_WEIGHT else _FLAKY_FROM
+            (flaky if score.log_score(each, noise) >= limit else sound).append(each)
+        runs_a = passing - sum(each.a.results for each in flaky)
+        runs_b = 4000 + verdicts - sum(each.b.results for each in flaky)
+        a = 2 * (0.3 + fsum(each.a.weight for each in sound)) / (6000 + runs_a)
+        b = 2 * (2 + fsum(each.b.weight for each in sound)) / runs_b
+        c = 2 * (2 + fsum(each.c.weight for each in sound)) / (8000 + runs_a)
         before, noise = (
             noise,
             Noise(
                 a=min(CEILING.a, max(FLOOR.a, a)),
                 b=min(CEILING.b, max(FLOOR.b, b)),
+                c=min(CEILING.c, max(FLOOR.c, c)),
             ),
         )
         if noise == before:

@@ -3,6 +3,7 @@
 Every number in it can be recomputed from stored runs; nothing is decided here.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import date, datetime
 from math import floor
@@ -17,6 +18,10 @@ NAME_MAX = 60
 """Of a branch or job key within a reason; both may be 255 long."""
 
 SHA_SHOWN = 7
+UNPLACED = (
+    "Failures between passes of a stable branch do not count: GitHub did not tell where their "
+    "commits are. Upload with the commit's SHA."
+)
 _SCORE_SHOWN_MAX = 1_000_000
 _ODDS_SHOWN_MAX = 1_000_000_000
 
@@ -25,7 +30,7 @@ def flaky(measure: Measure | None, threshold: float) -> str:
     """A test that is flaky, by its score; None: by what was settled long ago."""
     if measure is None:
         return "Passed and failed on the same code before its evidence was dropped."
-    weight = measure.a.weight + measure.b.weight
+    weight = measure.tallies.weight
     single = " One observation so far." if weight < SINGLE_WEIGHT else ""
     return cut(_disagreement(measure, threshold, with_jobs=True) + single)
 
@@ -98,6 +103,11 @@ def failing(failed: int, runs: int) -> str:
     )
 
 
+def unplaced(text: str) -> str:
+    """The reason of a test whose failures on a stable branch could not be compared."""
+    return cut(f"{text} {UNPLACED}")
+
+
 def cut(text: str) -> str:
     """The text, or its beginning with an ellipsis."""
     return text if len(text) <= REASON_MAX else text[: REASON_MAX - 1] + "…"
@@ -106,20 +116,36 @@ def cut(text: str) -> str:
 def _disagreement(measure: Measure, threshold: float, *, with_jobs: bool) -> str:
     both_ways = [event for event in measure.events if event.stream is Stream.A]
     alone = [event for event in measure.events if event.stream is Stream.B]
+    pushes = [event for event in measure.events if event.stream is Stream.C]
+    tallies = measure.tallies
     parts = []
     if both_ways:
-        times = _times(len(both_ways), measure.a.weight)
-        runs = f"{measure.a.results:,} run{'s' * (measure.a.results != 1)}"
+        times = _times(len(both_ways), tallies.a.weight)
+        runs = f"{tallies.a.results:,} run{'s' * (tallies.a.results != 1)}"
         jobs = _jobs(both_ways) if with_jobs else ""
-        days = f"{WINDOW_DAYS} days"
+        days = f"{measure.days} days"
         parts.append(f"passed and failed on the same code {times} in {runs} in {days}{jobs}")
     if alone:
-        times = _times(len(alone), measure.b.weight)
-        verdicts = f"{measure.b.results:,} verdict{'s' * (measure.b.results != 1)}"
+        times = _times(len(alone), tallies.b.weight)
+        verdicts = f"{tallies.b.results:,} verdict{'s' * (tallies.b.results != 1)}"
         parts.append(f"{_alone(alone)} {times} in {verdicts}")
-    parts.append(f"this {_fit(measure)} (flaky from {threshold:,g})")
+    if pushes:
+        sources = len({event.source for event in pushes})
+        weight = _times(sources, tallies.c.weight).partition(" (")[2]
+        found = f"failed in one push of {sources} pull request{'s' * (sources != 1)}"
+        parts.append(f"{found} alone{' (' + weight if weight else ''}")
+    machine, count = _worst_machine(measure.events)
+    if 2 * count > len(measure.events) > 2:
+        parts.append(f"{count} of these {len(measure.events)} on machine {_short(machine)}")
+    parts.append(f"this {_fit(measure)} (flaky from {threshold * measure.bar:,g})")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _worst_machine(events: Sequence[Event]) -> tuple[str, int]:
+    """The machine with the most events, and how many."""
+    counted = Counter(event.machine for event in events if event.machine)
+    return min(counted.items(), key=lambda each: (-each[1], each[0]), default=("", 0))
 
 
 def _alone(events: Sequence[Event]) -> str:

@@ -12,6 +12,14 @@ RATE_A, RATE_B = 0.3, 8.0
 THRESHOLDS = {"strict": 1000.0, "normal": 100.0, "eager": 30.0}
 """K by the setting `sensitivity`: a sound test reaches K with a probability of about 1 / K."""
 
+PUSHES_FROM = 10.0
+
+LONG_FROM = 3.0
+"""So many times K is needed in the long window: one more look makes few more tests flaky."""
+
+RATE_LONG = (0.5, 100.0)
+"""The prior of the long window, Beta(0.5, 100): it looks for tests that fail seldom."""
+
 SCORE_MAX = 1e9
 """Scores are shown and stored up to here; decisions compare logarithms, which have no bound."""
 
@@ -28,25 +36,50 @@ NOTHING = Tally(0.0, 0)
 
 
 @dataclass(frozen=True, slots=True)
+class Tallies:
+    """The contents of the three streams."""
+
+    a: Tally = NOTHING
+    b: Tally = NOTHING
+    c: Tally = NOTHING
+
+    @property
+    def weight(self) -> float:
+        """All of it together."""
+        return self.a.weight + self.b.weight + self.c.weight
+
+
+@dataclass(frozen=True, slots=True)
 class Noise:
-    """Probability that a sound test disagrees: by stream A per passing result, by B per verdict."""
+    """Probability that a sound test disagrees: by stream B per verdict, else per passing result."""
 
     a: float
     b: float
+    c: float = 5e-4
 
 
-def log_ratio(tally: Tally, eps: float) -> float:
+def log_ratio(tally: Tally, eps: float, prior: tuple[float, float] = (RATE_A, RATE_B)) -> float:
     """LR(D, N, eps) as a logarithm; at most 0 if noise alone would bring as much."""
     weight, results = tally.weight, max(tally.results, ceil(tally.weight))
-    flaky = _log_beta(RATE_A + weight, RATE_B + results - weight) - _log_beta(RATE_A, RATE_B)
+    rate_a, rate_b = prior
+    flaky = _log_beta(rate_a + weight, rate_b + results - weight) - _log_beta(rate_a, rate_b)
     noise = weight * log(eps) + (results - weight) * log1p(-eps)
     ratio = flaky - noise
     return min(ratio, 0.0) if weight <= results * eps else ratio
 
 
-def log_score(a: Tally, b: Tally, noise: Noise) -> float:
-    """S of both streams together, as a logarithm."""
-    return log_ratio(a, noise.a) + log_ratio(b, noise.b)
+def log_score(
+    tallies: Tallies, noise: Noise, prior: tuple[float, float] = (RATE_A, RATE_B)
+) -> float:
+    """S of all streams together, as a logarithm.
+
+    Stream C is weak: its ratio counts from PUSHES_FROM on, and divided by it. So it makes a sound
+    test reach K hardly more often, and a repository without its events loses nothing.
+    """
+    strong = log_ratio(tallies.a, noise.a, prior) + log_ratio(tallies.b, noise.b, prior)
+    if not tallies.c.weight:
+        return strong
+    return strong + max(0.0, log_ratio(tallies.c, noise.c, prior) - log(PUSHES_FROM))
 
 
 def shown_score(log_of_score: float) -> float:

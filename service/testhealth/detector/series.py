@@ -6,7 +6,7 @@ The rules are in docs/design/detector.md 4 and 8. Runs of pull requests are no p
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -68,7 +68,8 @@ class Point:
     """One code id in one CI run of a series, at the time that `in_order` gives it.
 
     `sha` is the commit; `tests_run` counts the tests that have a verdict here, `alone` those
-    of `lonely_points`, shared by all tests of the series.
+    of `lonely_points`, shared by all tests of the series. `machine` is the one that ran all of it,
+    empty if unknown.
     """
 
     at: datetime
@@ -78,6 +79,7 @@ class Point:
     tests_run: int
     alone: int = 0
     position: int | None = None
+    machine: str = ""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,12 @@ class Track:
         return self.verdicts.replace(ABSENT, "")
 
 
+def machine_of(machines: Iterable[str]) -> str:
+    """The machine of all these uploads, empty if they have several."""
+    names = set(machines)
+    return names.pop() if len(names) == 1 else ""
+
+
 def lonely(verdicts: str) -> list[int]:
     """Places at which a verdict differs from both neighbors while these agree."""
     # A search for text; a pattern that looks around takes as long as all the rest of judging.
@@ -143,6 +151,13 @@ def lonely_points(track: Track) -> list[Point]:
     return [ran[place] for place in places]
 
 
+def has_unplaced(track: Track) -> bool:
+    """Return whether a failure between passes does not count for want of positions."""
+    letters = track.letters()
+    places = [place for place in lonely(letters) if letters[place] == FAILED]
+    return len(places) > len([n for n in _surely_lonely(track)[1] if letters[n] == FAILED])
+
+
 def _surely_lonely(track: Track) -> tuple[list[Point], list[int]]:
     """Return the points at which the test ran, and where among them it is alone for sure.
 
@@ -158,23 +173,59 @@ def _surely_lonely(track: Track) -> tuple[list[Point], list[int]]:
     return ran, sure
 
 
+def lone_events(tracks: Sequence[Track], disagreeing: Container[str]) -> Iterator[Event]:
+    """A test's events of stream B in all its series.
+
+    Where runs spread tests over jobs, one that is broken for some commits can fail but once in each
+    job. So a failure is not alone if another job of the branch saw one on another commit that lies
+    between the same neighbors.
+    """
+    failing = {
+        (track.series.branch, point.position)
+        for track in tracks
+        for point, verdict in zip(track.ran(), track.letters(), strict=True)
+        if verdict == FAILED and point.position is not None
+    }
+    for track in tracks:
+        is_sparse = ABSENT in track.verdicts and len(tracks) > 1
+        points = track.ran() if is_sparse else []
+        for place, event in _events(track, disagreeing):
+            if not is_sparse or event.passed:
+                yield event
+                continue
+            low, here, high = (each.position or 0 for each in points[place - 1 : place + 2])
+            branch = track.series.branch
+            if not any(of == branch and low < at < high and at != here for of, at in failing):
+                yield event
+
+
 def events_of(track: Track, disagreeing: Container[str]) -> tuple[Event, ...]:
     """The track's events of stream B; `disagreeing`: the test's code ids with one of stream A."""
+    return tuple(event for _, event in _events(track, disagreeing))
+
+
+def _events(track: Track, disagreeing: Container[str]) -> Iterator[tuple[int, Event]]:
+    """Each event with its place among the verdicts."""
     letters = track.letters()
     ran, places = _surely_lonely(track)
-    return tuple(
-        Event(
-            at=ran[place + 1].at,
-            stream=Stream.B,
-            job=track.series.job,
-            code=ran[place].code,
-            weight=round(min(1.0, evidence.crowd_of(ran[place].tests_run) / ran[place].alone), 6),
-            branch=track.series.branch,
-            passed=letters[place] == PASSED,
+    for place in places:
+        if ran[place].code in disagreeing:
+            continue
+        yield (
+            place,
+            Event(
+                at=ran[place + 1].at,
+                stream=Stream.B,
+                job=track.series.job,
+                code=ran[place].code,
+                weight=round(
+                    min(1.0, evidence.crowd_of(ran[place].tests_run) / ran[place].alone), 6
+                ),
+                branch=track.series.branch,
+                passed=letters[place] == PASSED,
+                machine=ran[place].machine,
+            ),
         )
-        for place in places
-        if ran[place].code not in disagreeing
-    )
 
 
 class End(StrEnum):

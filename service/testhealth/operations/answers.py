@@ -70,6 +70,7 @@ def answer_of(upload: Upload, said: Answered, counts: Counts, html_url: str | No
         ),
         warnings=upload.warnings,
         html_url=html_url,
+        runner_ends=upload.runner_ends,
     )
 
 

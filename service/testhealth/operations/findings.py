@@ -224,6 +224,7 @@ def upload_of(arrived: Arrived, tests: Identified, classified: Classified, kin: 
         ),
         account=account_of(arrived),
         position=arrived.source.position,
+        runner_ends=meta.runner_ends,
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.testhealth.reports.results import Counts, FileStatus, Format
+from service.testhealth.runner_ends import RunnerEnd
 from service.testhealth.store.uploads import StoredFile
 from service.vocabulary import Health, Sha
 
@@ -38,6 +39,7 @@ class UploadMeta:
     unsent_files: int = 0
     dry_run: bool = False
     codeowners: str | None = None
+    runner_ends: tuple[RunnerEnd, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class UploadAnswer:
     warnings: tuple[str, ...]
     html_url: str | None
     not_excused_because: tuple[str, ...] = ()
+    runner_ends: tuple[RunnerEnd, ...] = ()
 
     @property
     def is_whole(self) -> bool:

@@ -233,10 +233,10 @@ def written_at(
 
 def noise_of(session: Connection, repository_id: int) -> dict[int, Noise]:
     """Return each day → the noise of the repository, as last measured."""
-    statement = select(noises.c.day, noises.c.eps_a, noises.c.eps_b).where(
+    statement = select(noises.c.day, noises.c.eps_a, noises.c.eps_b, noises.c.eps_c).where(
         noises.c.repository_id == repository_id
     )
-    return {day + EPOCH_DAY: Noise(a, b) for day, a, b in session.execute(statement)}
+    return {day + EPOCH_DAY: Noise(a, b, c) for day, a, b, c in session.execute(statement)}
 
 
 def put_noise(session: Connection, place: Place, days: Sequence[DayOfNoise]) -> None:
@@ -248,12 +248,13 @@ def put_noise(session: Connection, place: Place, days: Sequence[DayOfNoise]) -> 
             "totals": f'{{"passing":{each.passing},"verdicts":{each.verdicts}}}',
             "eps_a": each.noise.a,
             "eps_b": each.noise.b,
+            "eps_c": each.noise.c,
         }
         for each in days
     ]
     if rows:
         put_ = upsert(noises)
-        changed = {name: put_.excluded[name] for name in ("totals", "eps_a", "eps_b")}
+        changed = {name: put_.excluded[name] for name in ("totals", "eps_a", "eps_b", "eps_c")}
         session.execute(
             put_.on_conflict_do_update(index_elements=["repository_id", "day"], set_=changed), rows
         )

@@ -24,7 +24,8 @@ class UploadRow(Row, table=True):
     `passed` and `skipped` name sets of the tests of which it holds a single attempt. `failed` has
     the number of a test for each failed attempt, sorted, as 32-bit integers. `is_noted`: its tests
     have their first runs, failure groups and pull requests. `account` is what the upload says
-    about its own completeness. `position` is how many commits the history of `sha` has.
+    about its own completeness, `runner_ends` what the runners of its command say about how they
+    ended. `position` is how many commits the history of `sha` has.
     """
 
     __tablename__ = "upload"
@@ -71,6 +72,7 @@ class UploadRow(Row, table=True):
     is_partial: bool
     account: str = Field(sa_type=Json)
     position: int | None
+    runner_ends: str = Field(sa_type=Json)
 
 
 _ELIGIBLE_UPLOAD = UploadRow.__table__.c.is_eligible.is_(True)
@@ -275,6 +277,7 @@ class NoiseRow(Row, table=True):
     totals: str = Field(sa_type=Json)
     eps_a: float
     eps_b: float
+    eps_c: float
 
 
 class FailureGroupRow(Row, table=True):

@@ -13,6 +13,7 @@ from service.database.codec import JsonCodec, RowCodec
 from service.testhealth.detector.completeness import Account
 from service.testhealth.reports.results import Fault, FileStatus, Format, Outcome
 from service.testhealth.reports.uploads import LETTERS, EvidenceUpload, UploadClass
+from service.testhealth.runner_ends import RunnerEnd
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import bitmaps
 from service.testhealth.store.attempts import PRS, StoredAttempt, attempts
@@ -86,6 +87,7 @@ class Upload:
     skipped: str | None = None
     account: Account = NO_ACCOUNT
     position: int | None = None
+    runner_ends: tuple[RunnerEnd, ...] = ()
 
     @property
     def failures(self) -> int:

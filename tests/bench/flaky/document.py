@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tests.bench.flaky.rivals import RIVALS
 from tests.bench.flaky.scenarios import LAWS, SCENARIOS, Row
+from tests.bench.worlds.document import SECTION
 
 HEAD = """# How well tests are judged
 
@@ -84,7 +85,7 @@ def page(rows: Sequence[Row], command: str, about: str) -> str:
             for row in single
         ),
     ]
-    return "\n".join(parts) + "\n"
+    return "\n".join(parts) + "\n" + SECTION
 
 
 def _table(known: Known, figures: Mapping[str, str]) -> Iterator[str]:

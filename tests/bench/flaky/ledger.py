@@ -14,10 +14,10 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from service.testhealth.detector import evidence, health, noise, series
+from service.testhealth.detector import evidence, health, noise, pushes, series
 from service.testhealth.detector.evidence import Charged, Event, Group, GroupAttempt, Passes
 from service.testhealth.detector.health import Evidence, Flag, Health
-from service.testhealth.detector.score import Noise, Tally
+from service.testhealth.detector.score import Noise, Tallies, Tally
 from service.testhealth.detector.series import Place, Point, Series, Track
 from service.testhealth.detector.spans import Scale, Settled
 
@@ -99,6 +99,15 @@ def bits(numbers: Iterable[int]) -> int:
     return total
 
 
+@dataclass(frozen=True)
+class Ran:
+    """An upload as the rules of pushes want it."""
+
+    upload: Upload
+    passing: int
+    failing: int
+
+
 class Ledger:
     """The eligible uploads of a set, each once."""
 
@@ -137,7 +146,7 @@ class Ledger:
             first_run=next(each.at for each in near if each.letters(no)),
             last_run=next(each.at for each in reversed(near) if each.letters(no)),
             first_pass=next((each.at for each in near if "P" in each.letters(no)), None),
-            events=(*self.events_a.get(no, ()), *self.events_b.get(no, ())),
+            events=self.events_of(no),
             passes=self.passes_of(no),
             failures=tuple(self._failures[no]),
             tracks=tuple(self.tracks.get(no, ())),
@@ -147,9 +156,23 @@ class Ledger:
 
     def passes_of(self, no: int) -> Passes:
         """Its passing results; times on the days of its events."""
-        events = (*self.events_a.get(no, ()), *self.events_b.get(no, ()))
-        days = {event.at.toordinal() for event in events}
+        days = {event.at.toordinal() for event in self.events_of(no)}
         return Passes(self._passing_counts(no), {day: self._passing_times(no, day) for day in days})
+
+    def events_of(self, no: int) -> tuple[Event, ...]:
+        """Its events of all streams."""
+        streams = (self.events_a, self.events_b, self.events_c)
+        found = (event for events in streams for event in events.get(no, ()))
+        return tuple(evidence.on_shared(found, self._machines))
+
+    @cached_property
+    def _machines(self) -> dict[str, set[str]]:
+        """By job, the machines that are named."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for each in self.uploads:
+            if each.machine:
+                found[each.job].add(each.machine)
+        return found
 
     def _passing_counts(self, no: int) -> dict[int, int]:
         first, table = self._passing_by_day
@@ -195,7 +218,7 @@ class Ledger:
             for no, tracks in self.tracks.items()
             if any(series.FAILED * series.STREAK_MIN in each.letters() for each in tracks)
         }
-        return sorted({*self.events_a, *self.events_b, *streaks})
+        return sorted({*self.events_a, *self.events_b, *self.events_c, *streaks})
 
     @cached_property
     def _uploads_with(self) -> dict[int, list[Upload]]:
@@ -265,6 +288,7 @@ class Ledger:
                     by_run[each.run, each.run_attempt] if each.run else numbers[each.digest]
                 ),
                 source=each.source,
+                machine=each.machine,
             )
             for each in self.uploads
             if each.attempts
@@ -302,7 +326,8 @@ class Ledger:
                 passed.append(green)
                 failed.append(red)
                 sha, ran = code.partition(":")[2], (green | red).bit_count()
-                points.append(Point(at, code, run, sha, ran, position=position))
+                machine = series.machine_of(each.machine for each in by_point[code, run])
+                points.append(Point(at, code, run, sha, ran, position=position, machine=machine))
             found[name] = (points, passed, failed)
         return found
 
@@ -330,10 +355,28 @@ class Ledger:
         found: dict[int, list[Event]] = {}
         for no, tracks in self.tracks.items():
             codes = {event.code for event in self.events_a.get(no, ())}
-            events = [event for track in tracks for event in series.events_of(track, codes)]
+            events = list(series.lone_events(tracks, codes))
             if events:
                 found[no] = events
         return found
+
+    @cached_property
+    def events_c(self) -> dict[int, list[Event]]:
+        """Events of stream C by test."""
+        found: defaultdict[int, list[Event]] = defaultdict(list)
+        by_job: defaultdict[str, list[Ran]] = defaultdict(list)
+        for each in self.uploads:
+            if not each.is_mass:
+                by_job[each.job].append(Ran(each, each.passing, each.failing))
+        for job, ran in by_job.items():
+            runs = pushes.JobRuns(job)
+            runs.change(ran, ())
+            for key, alone in runs.alone.items():
+                for no in alone.tests:
+                    found[no].append(pushes.event_of(job, key, alone, no))
+        codes = {no: {event.code for event in events} for no, events in self.events_a.items()}
+        kept = {no: [*pushes.without(events, codes.get(no, ()))] for no, events in found.items()}
+        return {no: events for no, events in kept.items() if events}
 
     @cached_property
     def noise(self) -> dict[int, Noise]:
@@ -346,27 +389,28 @@ class Ledger:
         for uploads in (each for by_point in self._points.values() for each in by_point.values()):
             green, red = _verdict(uploads)
             verdicts[uploads[0].at.toordinal() - first] += (green | red).bit_count()
-        tests = [self._daily(no, first, size) for no in {*self.events_a, *self.events_b}]
+        disagreeing = {*self.events_a, *self.events_b, *self.events_c}
+        tests = [self._daily(no, first, size) for no in disagreeing]
         sums = [_sums(passing), _sums(verdicts)]
         found = {}
         for day in range(size):
             since = max(0, day - noise.DAYS)
-            tallies = [tuple(each[day] - each[since] for each in four) for four in tests]
+            tallies = [tuple(each[day] - each[since] for each in five) for five in tests]
             found[first + day] = noise.measure(
                 sums[0][day] - sums[0][since],
                 sums[1][day] - sums[1][since],
                 [
-                    (Tally(a / MILLION, n), Tally(b / MILLION, m))
-                    for a, n, b, m in tallies
-                    if a or b
+                    Tallies(Tally(a / MILLION, n), Tally(b / MILLION, m), Tally(c / MILLION, n))
+                    for a, n, b, m, c in tallies
+                    if a or b or c
                 ],
             )
         return found
 
     def _daily(self, no: int, first: int, size: int) -> tuple[list[int], ...]:
-        """Running sums by day of D_A, N_A, D_B, N_B; weights in millionths, to be exact."""
-        rows = [[0] * size for _ in range(4)]
-        for row, events in ((0, self.events_a), (2, self.events_b)):
+        """Running sums by day of D_A, N_A, D_B, N_B, D_C; weights in millionths, to be exact."""
+        rows = [[0] * size for _ in range(5)]
+        for row, events in ((0, self.events_a), (2, self.events_b), (4, self.events_c)):
             for event in events.get(no, ()):
                 rows[row][event.at.toordinal() - first] += round(event.weight * MILLION)
         for day, count in self._passing_counts(no).items():

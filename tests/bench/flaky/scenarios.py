@@ -168,7 +168,8 @@ def is_founded(health: Health) -> bool:
     if health.value is Status.FLAKY:
         if numbers.a is None or numbers.b is None or numbers.noise is None:
             return False
-        again = score.log_score(numbers.a, numbers.b, numbers.noise)
+        tallies = score.Tallies(numbers.a, numbers.b, numbers.c or score.NOTHING)
+        again = score.log_score(tallies, numbers.noise)
         is_same = isclose(score.shown_score(again), numbers.score or 0)
         return is_same and again >= log(numbers.threshold or 0) and bool(numbers.groups)
     if health.value is Status.BROKEN:

@@ -70,7 +70,7 @@ async def test_an_upload_is_answered_and_found_again(client, instance):
     assert list(said) == [
         *("upload_id", "duplicate", "dry_run", "trusted", "counts", "files", "failures"),
         *("failures_truncated", "quarantined_failures", "unquarantined_failures", "verdict"),
-        *("not_excused_because", "warnings", "html_url"),
+        *("not_excused_because", "runner_ends", "warnings", "html_url"),
     ]
     assert said["counts"] == {
         **{"files": 1, "tests": 2, "distinct": 2, "passed": 1, "failed": 0, "errors": 0},
@@ -88,6 +88,26 @@ async def test_an_upload_is_answered_and_found_again(client, instance):
     }
     found = await client.done("flaky-tests/get-upload", asked)
     assert found == said
+
+
+END = {"run": "1", "runner": "pytest", "reason": "unloaded"}
+BROKEN = {"file": "tests/b.py", "message": "SyntaxError"}
+
+
+async def test_what_runners_said_is_answered_again(client):
+    more = {"exit_code": 1, "planned": 3, "failed": 1, "passed": 2, "unloaded": [BROKEN]}
+    metadata = about(client, runner_ends=[END | more, {**END, "reason": "killed"}])
+    said = await taken(client, metadata, ("a.xml", GOOD))
+    nothing: dict[str, object] = {
+        **dict.fromkeys(("planned", "passed", "failed", "skipped", "not_run"), 0),
+        **{"exit_code": None, "shard": "", "unloaded": [], "errors_outside": []},
+        **{"unloaded_more": 0, "errors_outside_more": 0},
+    }
+    whole = [nothing | END | more, nothing | END | {"reason": "killed"}]
+    assert said["runner_ends"] == whole
+    asked = {name: metadata[name] for name in ("repo", "org_url_slug")}
+    found = await client.done("flaky-tests/get-upload", asked | {"upload_id": said["upload_id"]})
+    assert found["runner_ends"] == whole
 
 
 async def test_a_failure_makes_the_verdict(client):
@@ -166,6 +186,14 @@ async def test_retries_and_owners_are_taken(client):
         ({"format": "tap"}, "/format", "enum"),
         ({"repo": {"host": "h", "owner": "o"}}, "/repo/name", "missing"),
         ({"run_attempt": 0}, "/run_attempt", "range"),
+        ({"runner_ends": [END | {"reason": "dreamt"}]}, "/runner_ends/0/reason", "enum"),
+        ({"runner_ends": [END | {"planned": -1}]}, "/runner_ends/0/planned", "range"),
+        ({"runner_ends": [END] * 51}, "/runner_ends", "length"),
+        (
+            {"runner_ends": [END | {"unloaded": [{"file": "a.py"}]}]},
+            "/runner_ends/0/unloaded/0/message",
+            "missing",
+        ),
     ],
 )
 async def test_faulty_metadata_is_refused(client, more, field, code):

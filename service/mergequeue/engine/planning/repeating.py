@@ -5,7 +5,7 @@ that it repeats; those of the failed checks count as missing until CI reports an
 """
 
 from collections.abc import Collection, Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.culprits.verdict import Standing
@@ -23,6 +23,7 @@ PAUSE = timedelta(hours=1)
 """The time for which nothing is repeated after the provider refused it: the next would be as well.
 """
 
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _ENDED = frozenset({CheckOutcome.PASSED, CheckOutcome.SKIPPED, CheckOutcome.FAILED})
 _MAY_END = _ENDED | {CheckOutcome.RUNNING, None}
 
@@ -153,7 +154,7 @@ def ask(draft: Draft, run: Run) -> Run:
         start_clock=draft.now,
         rerun_at=draft.now,
         rerun_ids=ids_before(run, failing),
-        share=share_of(run.checks, failing.values()),
+        share=share_of(run.checks, _repeated(run, failing)),
         doomed=(),
         failed_at=None,
         deadline=None,
@@ -166,19 +167,25 @@ def ask(draft: Draft, run: Run) -> Run:
 def ids_before(run: Run, names: Collection[str]) -> tuple[str, ...]:
     """Return the ids of reports that are of an earlier attempt once these checks run again.
 
-    Beside theirs those of all failed jobs of their suites: CI repeats them too, and shows the old
-    ones until it has begun.
+    CI shows the old ones until it has begun.
     """
-    again = [
-        one for one in run.checks if one.name in names and one.outcome is not CheckOutcome.PASSED
-    ]
+    return tuple(dict.fromkeys((*run.rerun_ids, *(one.id for one in _repeated(run, names)))))
+
+
+def _repeated(run: Run, names: Collection[str]) -> tuple[Check, ...]:
+    """Return the reports of checks that CI runs again: these, and the failed jobs of their suites.
+
+    A required gate has failed by jobs that need not be required themselves.
+    """
+    newest = [one for one in run.checks if one.id not in run.rerun_ids]
+    again = [one for one in newest if one.name in names and one.outcome is not CheckOutcome.PASSED]
     suites = {(one.kind, one.source_id, one.group) for one in again if one.group}
     beside = [
         one
-        for one in run.checks
+        for one in newest
         if one.outcome is CheckOutcome.FAILED and (one.kind, one.source_id, one.group) in suites
     ]
-    return tuple(dict.fromkeys((*run.rerun_ids, *(one.id for one in (*again, *beside)))))
+    return (*again, *beside)
 
 
 def is_under_way(draft: Draft, run: Run) -> bool:
@@ -192,18 +199,30 @@ def refused(draft: Draft) -> None:
         draft.put_queue(replace(draft.queue, reruns_from=draft.now + PAUSE))
 
 
-def share_of(checks: Iterable[Check], failed: Iterable[Check]) -> float:
-    """Return the part of the time of all checks that the slowest failed one took; 1: unknown."""
-    ran = [one for one in checks if one.started_at is not None and one.completed_at is not None]
-    begins = [one.started_at for one in ran if one.started_at is not None]
-    ends = [one.completed_at for one in ran if one.completed_at is not None]
-    taken = [
-        (one.completed_at - one.started_at).total_seconds()
-        for one in failed
+def share_of(checks: Iterable[Check], repeated: Iterable[Check]) -> float:
+    """Return the part of the time of all checks in which one that is repeated ran; 1: unknown.
+
+    Those that ran beside each other count once, and one that waited for another, such as a gate,
+    counts in addition: what ran one after the other does so again.
+    """
+    ran = _times(checks)
+    whole = max((end for _, end in ran), default=_NEVER) - min(
+        (at for at, _ in ran), default=_NEVER
+    )
+    taken, until = timedelta(), _NEVER
+    for begun, ended in sorted(_times(repeated)):
+        taken += max(timedelta(), ended - max(begun, until))
+        until = max(until, ended)
+    return min(taken / whole, 1.0) if taken and whole else 1.0
+
+
+def _times(checks: Iterable[Check]) -> list[tuple[datetime, datetime]]:
+    """Return when the checks began and ended of which both is known."""
+    return [
+        (one.started_at, one.completed_at)
+        for one in checks
         if one.started_at is not None and one.completed_at is not None
     ]
-    whole = (max(ends) - min(begins)).total_seconds() if ends else 0.0
-    return min(max(taken) / whole, 1.0) if taken and whole > 0 else 1.0
 
 
 def _failing(standings: Iterable[Standing]) -> dict[str, Check]:

@@ -1,6 +1,6 @@
 """Keep the records of failed runs, from which follows what is believed of an entry."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence, Set
 
 from service.mergequeue.engine import blame, records
 from service.mergequeue.engine.model import Entry, Failure
@@ -16,7 +16,7 @@ def note_failure(draft: Draft, newest: Record) -> None:
     _put(draft, records.with_failure(draft.queue.records, newest))
 
 
-def forget(draft: Draft, runs: Collection[str]) -> None:
+def forget(draft: Draft, runs: Set[str]) -> None:
     """Forget failures: the run passed after all, or something else than the entries failed."""
     _put(draft, records.without(draft.queue.records, runs))
 

@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from service.http.models import common
 from service.http.models.common import CommitSha, Integer, Moment, PullRequestNumber
 from service.http.models.shared import Uuid
+from service.testhealth.api.models.runner_ends import ENDS_MAX, RunnerEndSent
 from service.testhealth.api.models.tests import AboutTests
 from service.testhealth.operations import parsing
 from service.testhealth.operations.upload_values import UploadMeta
@@ -84,6 +85,8 @@ class UploadTestResults(AboutTests):
     """How many uploads the session has."""
     unsent_files: Annotated[Integer, Field(ge=0, le=UNSENT_FILES_MAX)] | None = None
     """How many report files were left out."""
+    runner_ends: Annotated[list[RunnerEndSent], Field(max_length=ENDS_MAX)] | None = None
+    """How the runners of the test command ended, as their plug-ins say."""
     dry_run: bool | None = None
     """Whether to answer only and store nothing."""
 
@@ -111,6 +114,7 @@ class UploadTestResults(AboutTests):
             unsent_files=self.unsent_files or 0,
             dry_run=self.dry_run or False,
             codeowners=codeowners,
+            runner_ends=tuple(each.value() for each in self.runner_ends or ()),
         )
 
 

@@ -6,6 +6,7 @@ from pydantic import AliasChoices, Field
 
 from service.http.models.answers.common import Count, Id, SnakeAnswer
 from service.testhealth.api.models.answers.tests import Address
+from service.testhealth.runner_ends import EndReason
 from service.vocabulary import Health
 
 ReportFormat = Literal["junit", "go-json", "ctrf", "trx", "nunit", "xunit"]
@@ -85,6 +86,48 @@ class FailureShown(SnakeAnswer):
     """The first line of the failure. For example `AssertionError: 10.0 != 10.01`."""
 
 
+class FileErrorShown(SnakeAnswer):
+    """An error that belongs to no test."""
+
+    file: str
+    """The file; empty if it belongs to none. For example `tests/b.test.js`."""
+    message: str
+    """What is wrong. For example `SyntaxError: Unexpected token`."""
+
+
+class RunnerEndShown(SnakeAnswer):
+    """The end of one run of a test runner, as its plug-in said it."""
+
+    run: str
+    """What tells runs of runners apart. For example `8f14e45fceea167a`."""
+    runner: str
+    """The runner. For example `pytest`."""
+    reason: EndReason
+    """Why it ended as it did. For example `tests_failed`."""
+    exit_code: int | None
+    """The exit code that this gave it; null if the plug-in did not know it. For example `1`."""
+    planned: Count
+    """How many tests it meant to run."""
+    passed: Count
+    """How many passed."""
+    failed: Count
+    """How many failed."""
+    skipped: Count
+    """How many were skipped."""
+    not_run: Count
+    """How many of the planned tests did not run."""
+    unloaded: list[FileErrorShown]
+    """Files whose tests could not be loaded; at most 20."""
+    unloaded_more: Count
+    """How many more there are."""
+    errors_outside: list[FileErrorShown]
+    """Errors that belong to no test; at most 20."""
+    errors_outside_more: Count
+    """How many more there are."""
+    shard: str
+    """The part of the tests; empty without. For example `2/4`."""
+
+
 class VerdictShown(SnakeAnswer):
     """What the test command should return, now that quarantine is known."""
 
@@ -132,6 +175,8 @@ class UploadTaken(SnakeAnswer):
     """What the test command should return."""
     not_excused_because: list[str]
     """Why failures of quarantined tests count. For example `["e2e.xml was refused."]`"""
+    runner_ends: list[RunnerEndShown]
+    """How the runners of the test command ended, as their plug-ins said."""
     warnings: list[str]
     """What you should know. For example `["e2e.xml was refused."]`"""
     html_url: Address | None

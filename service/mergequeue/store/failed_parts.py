@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import BindParameter, Connection, Row, bindparam, desc, select, update
+from sqlalchemy import BindParameter, Connection, Row, bindparam, desc, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.mergequeue.early_rules import Ending, Observation, PartKind, Rule
@@ -53,7 +53,8 @@ CLOSE = (
 )
 _PUT = upsert(parts)
 _KEY = ["queue_id", "run", "attempt", "required", "check_name", "kind", "step"]
-# What was told to the engine stays known as told; how a check ended is the newest word.
+# What was told to the engine stays known as told; how a check ended is the newest word. But a row
+# that refutes its rule stays: a job that repairs one failed test may fail by the next one.
 PUT = _PUT.on_conflict_do_update(
     index_elements=_KEY,
     set_={
@@ -63,6 +64,7 @@ PUT = _PUT.on_conflict_do_update(
         "early_s": _PUT.excluded.early_s,
         "is_foreseen": parts.c.is_foreseen | _PUT.excluded.is_foreseen,
     },
+    where=or_(parts.c.ending.is_(None), parts.c.ending != Ending.REFUTED.value),
 )
 
 
@@ -90,7 +92,7 @@ class SeenPart:
 
 
 def note(session: Connection, queue: QueueRef, seen: Collection[SeenPart]) -> None:
-    """Store failed parts; one that is known is replaced. Idempotent."""
+    """Store failed parts; one that is known is replaced unless it refutes its rule. Idempotent."""
     rows = [_row_of(queue, each) for each in seen]
     if rows:
         session.execute(PUT, rows)

@@ -1,0 +1,138 @@
+"""Read how the runners of a command ended, in their own words, to send it with the reports.
+
+The protocol is in docs/reference/live-tests.md. A run that began and did not say how it ended was
+killed; so was one whose words cannot be read.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from bot.cli.live_lines import FILE_BYTES_MAX, LINE_BYTES_MAX, VERSION
+from bot.uploader import transport
+from bot.uploader.transport import Json
+
+ENDS_MAX = 50
+BYTES_MAX = 32_768
+"""Of all ends together, as JSON: half of what the metadata of an upload may have."""
+
+LISTED_MAX = 20
+TEXT_MAX = 255
+SHARD_MAX = 20
+FILE_MAX = 1000
+MESSAGE_MAX = 300
+COUNT_MAX = 10_000_000
+EXIT_CODE_MAX = 255
+COUNTS = ("planned", "passed", "failed", "skipped", "not_run")
+LISTS = ("unloaded", "errors_outside")
+REASONS = (
+    "internal",
+    "usage",
+    "interrupted",
+    "unloaded",
+    "error_outside",
+    "threshold",
+    "stopped_early",
+    "tests_failed",
+    "no_tests",
+    "passed",
+)
+KILLED = "killed"
+
+
+def read(path: Path) -> list[Json]:
+    """Return how each run ended that a file of lines tells of; empty if it tells of none.
+
+    If there are more than can be sent, those are left out that ended best.
+    """
+    begun: dict[str, Json] = {}
+    ends: list[Json] = []
+    for line in _lines(path):
+        value = transport.json_object(line)
+        if value is None or value.get("v") != VERSION:
+            continue
+        run, runner = _text(value.get("run"), TEXT_MAX), _text(value.get("runner"), TEXT_MAX)
+        if not run or not runner:
+            continue
+        if value.get("event") == "start":
+            begun[run] = {"run": run, "runner": runner, "reason": KILLED}
+        elif value.get("event") == "end" and value.get("reason") in REASONS:
+            ends.append(_end_of(value, run, runner))
+    told = {end["run"] for end in ends}
+    ends = [*(start for run, start in begun.items() if run not in told), *ends]
+    return _bounded(sorted(ends, key=_goodness)[:ENDS_MAX])
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            lines = file.read(FILE_BYTES_MAX).split(b"\n")
+    except OSError:
+        return iter(())
+    return (line for line in lines if len(line) <= LINE_BYTES_MAX)
+
+
+def _end_of(value: Json, run: str, runner: str) -> Json:
+    end: Json = {"run": run, "runner": runner, "reason": value["reason"]}
+    code = value.get("exit_code")
+    is_code = isinstance(code, int) and not isinstance(code, bool) and 0 <= code <= EXIT_CODE_MAX
+    end["exit_code"] = code if is_code else None
+    for name in COUNTS:
+        end[name] = _count(value.get(name))
+    for name in LISTS:
+        found = value.get(name)
+        listed = found if isinstance(found, list) else []
+        errors = [each for each in listed if isinstance(each, dict)]
+        end[name] = [
+            {
+                "file": _text(each.get("file"), FILE_MAX),
+                "message": _text(each.get("message"), MESSAGE_MAX),
+            }
+            for each in errors
+        ]
+        _set_more(end, name, _count(value.get(f"{name}_more")))
+        _cut(end, name, LISTED_MAX)
+    shard = _text(value.get("shard"), SHARD_MAX)
+    return {**end, "shard": shard} if shard else end
+
+
+def _goodness(end: Json) -> int:
+    """Return a number that is less for an end that must not be left out."""
+    is_plain = not any(end.get(name) for name in (*LISTS, "not_run"))
+    return 1 + REASONS.index(str(end["reason"])) if is_plain and end["reason"] != KILLED else 0
+
+
+def _bounded(ends: list[Json]) -> list[Json]:
+    """Return the ends with as many of their errors as fit; what is left out is counted."""
+    for shown in range(LISTED_MAX, -1, -1):
+        for end in ends:
+            for name in LISTS:
+                _cut(end, name, shown)
+        if len(json.dumps(ends)) <= BYTES_MAX:
+            break
+    return ends
+
+
+def _cut(end: Json, name: str, shown: int) -> None:
+    errors = end.get(name)
+    if isinstance(errors, list) and len(errors) > shown:
+        _set_more(end, name, _count(end.get(f"{name}_more")) + len(errors) - shown)
+        end[name] = errors[:shown]
+
+
+def _set_more(end: Json, name: str, more: int) -> None:
+    if more:
+        end[f"{name}_more"] = min(more, COUNT_MAX)
+
+
+def _count(value: object) -> int:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return min(max(int(str(value)), 0), COUNT_MAX) if is_number else 0
+
+
+def _text(value: object, length: int) -> str:
+    """Return one line of what is printable: nothing else can be sent."""
+    if not isinstance(value, str):
+        return ""
+    plain = "".join(each if each.isprintable() else " " for each in value)
+    return " ".join(plain.split())[:length]

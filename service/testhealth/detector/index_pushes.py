@@ -1,0 +1,47 @@
+"""Indexed pushes of all jobs, and the tests that failed alone in them (detector.md 4)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from service.testhealth.detector import pushes
+from service.testhealth.detector.evidence import Event
+from service.testhealth.detector.index_uploads import IndexedUpload
+from service.testhealth.detector.pushes import NOBODY, JobRuns, PushKey
+
+
+class IndexedPushes:
+    """The runs of every job, and by test the pushes in which it failed alone."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, JobRuns] = {}
+        self._of_test: defaultdict[int, set[tuple[str, PushKey]]] = defaultdict(set)
+
+    def change(self, added: Iterable[IndexedUpload], removed: Iterable[IndexedUpload]) -> int:
+        """Add and remove uploads; return a bit for each test whose events changed."""
+        by_job: defaultdict[str, tuple[list[IndexedUpload], list[IndexedUpload]]]
+        by_job = defaultdict(lambda: ([], []))
+        for place, uploads in enumerate((added, removed)):
+            for kept in uploads:
+                if not kept.upload.is_mass:
+                    by_job[kept.upload.job][place].append(kept)
+        touched = 0
+        for job, (coming, going) in by_job.items():
+            runs = self._jobs.setdefault(job, JobRuns(job))
+            for key, before in runs.change(coming, going).items():
+                touched |= self._note(job, key, before.tests.keys())
+        return touched
+
+    def _note(self, job: str, key: PushKey, before: Iterable[int]) -> int:
+        touched, now = 0, self._jobs[job].alone.get(key, NOBODY).tests.keys()
+        for bit in {*before, *now}:
+            touched |= 1 << bit
+            found = self._of_test[bit]
+            (found.add if bit in now else found.discard)((job, key))
+            if not found:
+                del self._of_test[bit]
+        return touched
+
+    def events_of(self, bit: int) -> Iterator[Event]:
+        """The events of a test."""
+        for job, key in self._of_test.get(bit, ()):
+            yield pushes.event_of(job, key, self._jobs[job].alone[key], bit)

@@ -1,0 +1,237 @@
+"""Failures of one push of a pull request while everybody else passed: stream C.
+
+Nobody runs a red job again here: the next push of the same pull request passed, and so did other
+pull requests and branches around that time. One such failure proves little, for the next push may
+have mended it. Several pull requests that have nothing else in common do. A test that fails on two
+pushes in a row is broken by its pull request and not counted (docs/design/detector.md 4).
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from service.testhealth.detector.evidence import CROWD_MIN, Event, Stream
+
+REACH = 16
+"""Uploads of the job on each side among which the verdicts of others are looked for."""
+
+NEIGHBORS = 3
+"""Verdicts of others on each side that are asked."""
+
+CROWD_MAX = 10
+"""Tests that failed alone in one push: more are no evidence, for the push broke them."""
+
+LIGHTER = 3
+"""So many failures of others around it, and a failure is no evidence."""
+
+
+class Sent(Protocol):
+    """Facts of an upload that the rules need."""
+
+    @property
+    def at(self) -> datetime:
+        """The time when it ran."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Its name, which orders equal times."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """The pull request or branch, empty for stable branches and the queue."""
+        ...
+
+    @property
+    def code(self) -> str:
+        """Its code id."""
+        ...
+
+    @property
+    def machine(self) -> str:
+        """The machine that ran it, empty if unknown."""
+        ...
+
+
+class Run(Protocol):
+    """An upload of the job that is no mass failure; `passing` and `failing` have a bit a test."""
+
+    @property
+    def upload(self) -> Sent:
+        """The upload."""
+        ...
+
+    @property
+    def passing(self) -> int:
+        """Tests with a passed comparable attempt."""
+        ...
+
+    @property
+    def failing(self) -> int:
+        """Tests with comparable attempts, none of them passed."""
+        ...
+
+
+PushKey = tuple[str, str]
+"""Source and code id."""
+
+RunKey = tuple[datetime, str]
+
+
+class Push(NamedTuple):
+    """All runs of a job on one code of one source: when the first was, and the verdicts."""
+
+    first: RunKey
+    code: str
+    green: int
+    red: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """The tests that failed in one push alone, on one machine.
+
+    By bit: when that was known, and the weight of it (before the crowd).
+    """
+
+    tests: dict[int, tuple[datetime, float]]
+    machine: str = ""
+
+    @property
+    def crowd(self) -> float:
+        """The factor of each test's weight: a change breaks several tests at once."""
+        return min(1.0, CROWD_MIN / len(self.tests))
+
+
+NOBODY = Alone({})
+
+
+@dataclass(slots=True)
+class JobRuns:
+    """The runs of one job, and who failed alone at each push."""
+
+    job: str
+    order: list[RunKey] = field(default_factory=list)
+    runs: dict[RunKey, Run] = field(default_factory=dict)
+    of_source: dict[str, list[RunKey]] = field(default_factory=dict)
+    alone: dict[PushKey, Alone] = field(default_factory=dict)
+
+    def change(self, added: Iterable[Run], removed: Iterable[Run]) -> dict[PushKey, Alone]:
+        """Add and remove runs; return the pushes whose lone failures changed, as they were."""
+        dirty: set[PushKey] = set()
+        added = list(added)
+        for run in removed:
+            key = _key(run)
+            dirty |= self._around(key)
+            del self.order[bisect_left(self.order, key)]
+            del self.runs[key]
+            self.of_source[run.upload.source].remove(key)
+        for run in added:
+            key = _key(run)
+            insort(self.order, key)
+            self.runs[key] = run
+            insort(self.of_source.setdefault(run.upload.source, []), key)
+        for run in added:
+            dirty |= self._around(_key(run))
+        # Those that were around a run that is gone may be seen by others now.
+        return {key: before for key in dirty if (before := self._renew(key)) is not None}
+
+    def _around(self, key: RunKey) -> set[PushKey]:
+        """The pushes that look at this run."""
+        place = bisect_left(self.order, key)
+        near = self.order[max(0, place - REACH - 1) : place + REACH + 2]
+        run = self.runs[key]
+        found = [(self.runs[each].upload.source, self.runs[each].upload.code) for each in near]
+        if run.upload.source:
+            mine = self.of_source[run.upload.source]
+            found += [(run.upload.source, self.runs[each].upload.code) for each in mine]
+        return {(source, code) for source, code in found if source}
+
+    def _renew(self, key: PushKey) -> Alone | None:
+        """Find the lone failures of a push again; what they were, if they are others now."""
+        before, now = self.alone.pop(key, NOBODY), self.found(*key)
+        if now.tests:
+            self.alone[key] = now
+        return None if before == now else before
+
+    def found(self, source: str, code: str) -> Alone:
+        """The tests that failed in this push of this source alone."""
+        pushes = self._pushes(source)
+        place = next((n for n, each in enumerate(pushes) if each.code == code), None)
+        if place is None or place + 1 == len(pushes):
+            return NOBODY
+        here, after = pushes[place], pushes[place + 1]
+        failed = here.red & after.green
+        if place:
+            failed &= ~pushes[place - 1].red
+        tests: dict[int, tuple[datetime, float]] = {}
+        for bit in _places(failed):
+            others = list(self._others(bit, source, here.first))
+            weight = max(0.0, 1 - sum(not passed for _, passed in others) / LIGHTER)
+            if weight and any(passed for _, passed in others):
+                last = max(at for at, _ in others)
+                tests[bit] = max(after.first[0], last), weight
+        if not 0 < len(tests) <= CROWD_MAX:
+            return NOBODY
+        return Alone(tests, self.runs[here.first].upload.machine)
+
+    def _pushes(self, source: str) -> list[Push]:
+        """The codes of a source, in the order in which they ran first."""
+        found: dict[str, Push] = {}
+        for key in self.of_source.get(source, ()):
+            run = self.runs[key]
+            code = run.upload.code
+            push = found.get(code) or Push(key, code, 0, 0)
+            green = push.green | run.passing
+            found[code] = push._replace(green=green, red=(push.red | run.failing) & ~green)
+        return list(found.values())
+
+    def _others(self, bit: int, source: str, first: RunKey) -> Iterator[tuple[datetime, bool]]:
+        """The nearest verdicts of others on both sides."""
+        place = bisect_left(self.order, first)
+        sides = (
+            self.order[max(0, place - REACH) : place][::-1],
+            self.order[place + 1 : place + 1 + REACH],
+        )
+        for side in sides:
+            left = NEIGHBORS
+            for key in side:
+                run = self.runs[key]
+                passed, failed = run.passing >> bit & 1, run.failing >> bit & 1
+                if left and (passed or failed) and run.upload.source != source:
+                    left -= 1
+                    yield key[0], bool(passed)
+
+
+def event_of(job: str, key: PushKey, alone: Alone, bit: int) -> Event:
+    """The event of one of the tests that failed alone in a push."""
+    at, weight = alone.tests[bit]
+    source, code = key
+    return Event(
+        at=at,
+        stream=Stream.C,
+        job=job,
+        code=code,
+        weight=round(weight * alone.crowd, 6),
+        source=source,
+        machine=alone.machine,
+    )
+
+
+def without(events: Iterable[Event], codes: Collection[str]) -> Iterator[Event]:
+    """Those on codes where the test did not disagree: these are counted already."""
+    return (event for event in events if event.code not in codes)
+
+
+def _key(run: Run) -> RunKey:
+    return run.upload.at, run.upload.digest
+
+
+def _places(marks: int) -> Iterator[int]:
+    while marks:
+        low = marks & -marks
+        yield low.bit_length() - 1
+        marks ^= low

@@ -1,0 +1,127 @@
+"""`headgate test` sends how the runners of its command ended, as far as they have said it."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from bot.cli import app, runner_ends
+from bot.cli.live_lines import LINE_BYTES_MAX
+from service.http.models import common
+from service.testhealth.api.models import runner_ends as models
+from service.testhealth.runner_ends import EndReason
+from tests.cli.service import an_upload
+
+SHA = "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678"
+UPLOAD = "/flaky-tests/upload-test-results"
+CASES = '<testsuite><testcase name="a"/></testsuite>'
+START = {"v": 1, "event": "start", "run": "1", "runner": "pytest"}
+END = {**START, "event": "end", "reason": "passed", "exit_code": 0, "planned": 3, "passed": 3}
+SENT = {
+    "run": "1",
+    "runner": "pytest",
+    "reason": "passed",
+    "exit_code": 0,
+    "planned": 3,
+    "passed": 3,
+    "failed": 0,
+    "skipped": 0,
+    "not_run": 0,
+    "unloaded": [],
+    "errors_outside": [],
+}
+KILLED = {"run": "1", "runner": "pytest", "reason": "killed"}
+
+
+def read(folder: Path, *lines: object) -> list[dict[str, object]]:
+    """What is sent for these lines; the service takes it."""
+    path = folder / "live"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    ends = runner_ends.read(path)
+    for each in ends:
+        common.read(models.RunnerEndSent, each)
+    assert len(json.dumps(ends)) <= runner_ends.BYTES_MAX
+    return ends
+
+
+def test_the_end_of_a_run_is_sent_in_its_own_words(tmp_path):
+    assert read(tmp_path) == []
+    assert runner_ends.read(tmp_path / "none") == []
+    assert read(tmp_path, START, END) == [SENT]
+    assert read(tmp_path, START, {**END, "shard": "2/4"}) == [{**SENT, "shard": "2/4"}]
+
+
+def test_a_run_that_did_not_say_how_it_ended_was_killed(tmp_path):
+    assert read(tmp_path, START) == [KILLED]
+    other = {**END, "run": "2"}
+    assert read(tmp_path, START, {**START, "run": "2"}, other) == [KILLED, {**SENT, "run": "2"}]
+    long = {**END, "unloaded": [{"file": "x", "message": "y" * LINE_BYTES_MAX}]}
+    assert read(tmp_path, START, long) == [KILLED]
+    assert read(tmp_path, START, {**END, "reason": "dreamt"}) == [KILLED]
+
+
+def test_every_end_of_one_run_is_sent(tmp_path):
+    # Which of them is true is not for the command line to say.
+    assert len(read(tmp_path, START, END, {**END, "passed": 2})) == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        [],
+        {**END, "v": 2},
+        {**END, "run": 3},
+        {**END, "runner": ""},
+        {**END, "event": "begin"},
+    ],
+)
+def test_what_is_not_the_protocol_is_passed_over(tmp_path, line):
+    assert read(tmp_path, line) == []
+
+
+def test_values_of_another_kind_say_nothing(tmp_path):
+    odd = {"exit_code": 999, "planned": True, "passed": -1, "failed": "2", "unloaded": 7}
+    odd["errors_outside"] = [3, {"file": None, "message": "a\x1b[31m\nb\ud800"}]
+    (end,) = read(tmp_path, START, {**END, **odd})
+    assert end == {
+        **SENT,
+        "exit_code": None,
+        "planned": 0,
+        "passed": 0,
+        "errors_outside": [{"file": "", "message": "a [31m b"}],
+    }
+
+
+def test_what_is_too_much_is_counted_and_the_worst_is_kept(tmp_path):
+    errors = [{"file": f"{n}.py", "message": "é" * 60} for n in range(30)]
+    bad = {**END, "reason": "unloaded", "unloaded": errors, "unloaded_more": 5}
+    ends = [{**END, "run": f"{n}"} for n in range(60)] + [{**bad, "run": f"b{n}"} for n in range(9)]
+    found = read(tmp_path, *ends)
+    assert len(found) == runner_ends.ENDS_MAX
+    assert [each["run"] for each in found[:9]] == [f"b{n}" for n in range(9)]
+    listed = found[0]["unloaded"]
+    assert isinstance(listed, list)
+    assert found[0]["unloaded_more"] == 35 - len(listed)
+    assert 0 < len(listed) < 20
+
+
+def test_the_reasons_are_those_of_the_service():
+    assert {*runner_ends.REASONS, runner_ends.KILLED} == {each.value for each in EndReason}
+
+
+@pytest.mark.parametrize(
+    ("lines", "sent"), [([START, END], [SENT]), ([START], [KILLED]), ([], None)]
+)
+def test_it_is_sent_with_the_reports(api, lines, sent):
+    api.says("/tokens/self", {"organization": {"slug": "octo", "host": "github.com"}})
+    api.says(UPLOAD, an_upload())
+    written = "".join(f"{json.dumps(line)}\n" for line in lines)
+    program = (
+        "import os, pathlib; live = open(os.environ['HEADGATE_LIVE'], 'a');"
+        f" live.write({written!r}); pathlib.Path('a.xml').write_text({CASES!r})"
+    )
+    options = ["test", "--junit", "*.xml", "--sha", SHA, "--no-progress"]
+    assert app.run([*options, "--", sys.executable, "-c", program]) == 0
+    (asked,) = [body for path, body, _ in api.asked if path == UPLOAD]
+    assert asked.get("runner_ends") == sent

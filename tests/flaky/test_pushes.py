@@ -1,0 +1,76 @@
+"""Failures of one push alone: several pull requests agree where nobody runs a job again."""
+
+from datetime import timedelta
+
+import pytest
+
+from service.testhealth.detector.evidence import Stream
+from service.vocabulary import Health as Status
+from tests.flaky.histories import T, at, in_an_old_repository
+
+HOUR = timedelta(hours=1)
+
+
+def calm(story, day):
+    """Other pull requests pass all day."""
+    story.passes(at(day), 24, timedelta(days=1))
+
+
+def pushed(story, day, letters, pr):
+    """Pushes of one pull request, an hour apart; each is other code."""
+    for number, letter in enumerate(letters):
+        story.ran(at(day, 605 + 60 * number), letter, pr=pr)
+
+
+def story_of(letters, prs, days=10):
+    story = in_an_old_repository()
+    for day in range(days):
+        calm(story, day)
+    for number in range(prs):
+        pushed(story, 1 + number, letters, 900 + number)
+    return story
+
+
+def events(story):
+    return [event for event in story.ledger().events_of(T) if event.stream is Stream.C]
+
+
+def test_a_test_that_fails_in_one_push_of_several_pull_requests_is_flaky():
+    found = story_of("FP", 6).ledger().judge(T)
+    assert found.value is Status.FLAKY
+    assert found.reason.startswith("Failed in one push of ")
+
+
+def test_one_pull_request_proves_nothing_however_often_it_fails():
+    story = story_of("FPFPFPFPFP", 1)
+    assert len(events(story)) == 5
+    assert story.ledger().judge(T).value is Status.HEALTHY
+
+
+@pytest.mark.parametrize("letters", ["FFP", "F", "PF", "PFF"])
+def test_what_a_pull_request_breaks_is_no_evidence(letters):
+    assert events(story_of(letters, 6)) == []
+
+
+def test_failures_while_others_fail_too_are_no_evidence():
+    story = story_of("FP", 3)
+    for day in (1, 2, 3):
+        for minute in range(6):
+            story.ran(at(day, 602 + minute), "F")
+    assert events(story) == []
+
+
+def test_a_push_that_breaks_many_tests_is_no_evidence():
+    story = in_an_old_repository()
+    calm(story, 1)
+    story.ran(at(1, 605), "F", failing=range(1, 20), pr=900)
+    story.ran(at(1, 665), "P", pr=900)
+    assert events(story) == []
+
+
+def test_a_failure_that_passed_again_on_the_same_code_counts_once():
+    story = in_an_old_repository()
+    calm(story, 1)
+    story.again(story.ran(at(1, 605), "F", pr=900))
+    story.ran(at(1, 665), "P", pr=900)
+    assert [event.stream for event in story.ledger().events_of(T)] == [Stream.A]

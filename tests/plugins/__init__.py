@@ -1,0 +1,1 @@
+"""Plug-ins of test runners, tested in runs of the real runners."""

@@ -1,0 +1,2 @@
+afterAll(() => { throw new Error('after all'); });
+test('is fine', () => {});

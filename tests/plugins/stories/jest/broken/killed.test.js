@@ -1,0 +1,1 @@
+test('is killed', () => { process.kill(process.pid, 'SIGKILL'); });

@@ -1,0 +1,1 @@
+exports.total = () => 1;

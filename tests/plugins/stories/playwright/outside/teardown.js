@@ -1,0 +1,1 @@
+module.exports = () => { throw new Error('the end of all'); };
