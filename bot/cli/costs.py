@@ -140,7 +140,8 @@ def shards(
         if answer["note"]:
             output.log(str(answer["note"]))
         if shard is not None and format_ is not None:
-            output.line(_written(planned[shard - 1]["files"], format_))
+            for line in _written(planned[shard - 1]["files"], format_):
+                output.line(line)
             return
         rows = [
             (str(each["index"]), seconds(each["expected_seconds"]), str(_count(each["files"])))
@@ -166,11 +167,12 @@ def _paths_in(source: str) -> list[str]:
     return paths
 
 
-def _written(files: object, format_: Format) -> str:
+def _written(files: object, format_: Format) -> list[str]:
+    """Return the lines that name the files of a shard, none if it is empty."""
     paths = [str(each) for each in files] if isinstance(files, list) else []
-    if format_ is Format.FILES:
-        return "\n".join(paths)
-    return BEFORE[format_] + shlex.join(paths) if paths else ""
+    if format_ is Format.FILES or not paths:
+        return paths
+    return [BEFORE[format_] + shlex.join(paths)]
 
 
 def _count(files: object) -> int:

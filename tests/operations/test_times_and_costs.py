@@ -172,7 +172,7 @@ async def test_costs_are_told_by_week_and_owner_of_tests_that_were_flaky_then(st
     await ran(stage, 1, passing, codeowners=OWNERS)
     for name in ("mail", "shared"):
         await flagged(stage, name)
-    # NOW is a Sunday's first instant: what follows is of the present week and the next one.
+    # NOW is a Sunday's first instant: these runs end on that day, on Monday, and a week later.
     for days_later, name in ((1, "mail"), (2, "shared"), (2, "sound"), (9, "mail")):
         failing = {**passing, name: ("F", 60.0)}
         stage.clock.present = NOW + days_later * DAY
@@ -183,7 +183,7 @@ async def test_costs_are_told_by_week_and_owner_of_tests_that_were_flaky_then(st
     owners = {each.owner: [cost.ci_ms for cost in each.weeks] for each in found.owners}
     assert owners == {"@octo/mail": [180_000, 90_000, 180_000], "@octo/web": [0, 90_000, 0]}
     assert [week.start for week in found.weeks][-1] == date(2026, 3, 30)
-    assert (found.first, found.weeks[0].is_whole) == (date(2026, 3, 21), False)
+    assert (found.first, found.weeks[0].is_whole) == (date(2026, 3, 20), False)
 
 
 async def test_a_limit_is_told_once_a_week(stage, monkeypatch):

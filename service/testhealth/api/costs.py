@@ -8,7 +8,7 @@ from service.testhealth.flake_costs import Cost, Week
 from service.testhealth.operations import flake_costs, records, settings, slow_tests
 from service.testhealth.operations.records import RepositoryAddresses
 from service.testhealth.operations.slow_tests import Period, SlowTest
-from service.testhealth.store.sketches import Times
+from service.testhealth.times import Times
 from service.vocabulary import Role
 
 ORG = "organization_not_found"

@@ -18,7 +18,7 @@ from service.testhealth.shards import ShardPlan
 from service.testhealth.store import case_times
 from service.testhealth.store.case_times import Timed, TimedFile
 from service.testhealth.store.listings import ListedCase
-from service.testhealth.store.sketches import Times
+from service.testhealth.times import Times
 
 SHARDS_MAX = 256
 FILES_MAX = 50_000

@@ -31,9 +31,10 @@ from service.testhealth.store.cases import Place, keys_of
 from service.testhealth.store.days import OpenDay
 from service.testhealth.store.days import days as test_days
 from service.testhealth.store.sets import OutcomeSets
-from service.testhealth.store.sketches import Counts, Times, UploadTimes
+from service.testhealth.store.sketches import Counts, UploadTimes
 from service.testhealth.store.tables_costs import TimesOfDayRow, TimesOfWeekRow, UploadTimesRow
 from service.testhealth.store.uploads import Upload, uploads
+from service.testhealth.times import Times
 
 WEEK = 7
 """Days."""

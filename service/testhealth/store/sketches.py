@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, groupby, repeat
 from operator import and_, mul, or_
-from typing import NamedTuple
 
 from service.testhealth.store import bitmaps
+from service.testhealth.times import Times
 
 WIDTH = 1.1
 """How many times as long the end of a bucket is as its beginning."""
@@ -36,15 +36,6 @@ MEDIAN, HIGH = 0.5, 0.95
 
 Counts = Counter[int]
 """How often each `number << 8 | bucket` was seen."""
-
-
-class Times(NamedTuple):
-    """What a test took: how often its time was told, the sum, the median, and 95 in 100."""
-
-    runs: int = 0
-    total_ms: int = 0
-    median_ms: int = 0
-    p95_ms: int = 0
 
 
 def bucket_of(seconds: float | None) -> int:
