@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 from bot import wiring
 from service.database.database import Store
@@ -107,7 +108,7 @@ async def _seeded(store: Store) -> Stage:
         for _ in range(2 + round(5 * abs(math.sin(week / 2.2)))):
             stage.clock.present += timedelta(hours=20)
             failed = chance.sample(flaky, 2)
-            pr = {"branch": None, "pr_number": 400 + number}
+            pr: dict[str, Any] = {"branch": None, "pr_number": 400 + number}
             await ran({**some, **dict.fromkeys(failed, "F")}, **pr)
         stage.clock.present = NOW - timedelta(weeks=WEEKS - week - 1, hours=3)
         await sweeps.expire(stage.runtime)
@@ -121,7 +122,7 @@ async def _seeded(store: Store) -> Stage:
     return stage
 
 
-def _flaked_runs() -> list[Run]:
+def _flaked_runs() -> tuple[Run, ...]:
     """Test runs of each week that failed, each with a confirmation that passed."""
     made: list[Run] = []
     for nth in range(2 * WEEKS):
@@ -137,7 +138,7 @@ def _flaked_runs() -> list[Run]:
             finished_at=begun + timedelta(minutes=26 + 5 * (nth % 4)),
         )  # fmt: skip
         made += [failed, passed]
-    return made
+    return tuple(made)
 
 
 @asynccontextmanager

@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 from datetime import date, timedelta
+from itertools import count
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from service.testhealth.operations import (
     count_days,
     flags,
     flake_costs,
+    messages,
     remove,
     settings,
     slow_tests,
@@ -34,6 +37,7 @@ class Died(Exception):
 
 
 DAY = timedelta(days=1)
+UPLOADS = count(1)
 OWNERS = "tests/mail.py @octo/mail\ntests/shared.py @octo/mail @octo/web\n"
 
 
@@ -64,7 +68,7 @@ def attempts_of(letters, seconds):
 
 async def ran(stage, days_ago, tests, **meta):
     """Upload a report of a day, two hours before its end by our clock's day."""
-    nth = ran.count = getattr(ran, "count", 0) + 1
+    nth = next(UPLOADS)
     at = NOW - days_ago * DAY - timedelta(hours=2)
     given = {"ran_at": at, "sha": Sha(f"{nth:040x}"), "run_id": f"{nth}", "branch": "main", **meta}
     return await stage.send([a_report(tests, nth)], **given)
@@ -188,7 +192,7 @@ async def test_costs_are_told_by_week_and_owner_of_tests_that_were_flaky_then(st
 
 async def test_a_limit_is_told_once_a_week(stage, monkeypatch):
     told = []
-    monkeypatch.setattr(flake_costs.messages, "tell", lambda *given: told.append(given[-1]))
+    monkeypatch.setattr(messages, "tell", lambda *given: told.append(given[-1]))
     await ran(stage, 1, {"mail": ("P", 60.0)})
     await flagged(stage, "mail")
     changes = {"flake_cost_alert_minutes": 2}
@@ -207,10 +211,14 @@ async def test_a_limit_is_told_once_a_week(stage, monkeypatch):
 FLAKED, AGAIN = Sha("c1" * 20), Sha("c2" * 20)
 
 
+def at(minutes):
+    """Return a time of the last two hours of the day before NOW."""
+    return NOW - timedelta(hours=2) + timedelta(minutes=minutes)
+
+
 async def test_pull_requests_wait_for_failures_that_the_queue_proved_to_be_flaky(store, stage):
     queue = await queue_stage.staged(store)
-    at = lambda minutes: NOW - timedelta(hours=2) + timedelta(minutes=minutes)  # noqa: E731
-    over = {"created_at": at(0), "built_at": at(0), "start_clock": at(0)}
+    over: dict[str, Any] = {"created_at": at(0), "built_at": at(0), "start_clock": at(0)}
     failed = a_run(1, (7, 8), status=RunStatus.FAILED, finished_at=at(10), sha=FLAKED, **over)
     passed = a_run(
         2, (7, 8), kind=RunKind.CONFIRMATION, status=RunStatus.SUCCEEDED, finished_at=at(40),
