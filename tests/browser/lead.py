@@ -86,9 +86,8 @@ def _attempts(letters: str, took: float) -> Iterator[Attempt]:
 
 async def _seeded(store: Store) -> Stage:
     """Twelve weeks of failures of flaky tests, and two of the whole suite."""
-    stage = await upload_stage.staged(store, "shop")
+    stage = await upload_stage.staged(store, "shop", NOW - timedelta(weeks=WEEKS))
     chance, number = Random(5), 0
-    stage.clock.present = NOW - timedelta(weeks=WEEKS)
     flaky = [nth * 117 % TESTS for nth in range(FLAKY)]
     some = dict.fromkeys([*flaky, *range(400, 1000)], "P")
 

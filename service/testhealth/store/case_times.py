@@ -131,16 +131,19 @@ class Unsummed(NamedTuple):
 
 def unsummed(session: Connection) -> tuple[Unsummed, ...]:
     """Return the repositories whose times of weeks are to be made anew."""
-    here = (
-        select(test_days.c.repository_id)
+    changed = (
+        select(test_days.c.org_id, test_days.c.repository_id)
         .where(test_days.c.is_summed.is_(False), test_days.c.is_counted.is_(True))
         .distinct()
+        .subquery()
     )
-    found = session.execute(
-        select(test_days.c.org_id, test_days.c.repository_id, func.max(test_days.c.day))
-        .where(test_days.c.repository_id.in_(here), test_days.c.is_counted.is_(True))
-        .group_by(test_days.c.org_id, test_days.c.repository_id)
+    newest = (
+        select(func.max(test_days.c.day))
+        .where(test_days.c.repository_id == changed.c.repository_id)
+        .where(test_days.c.is_counted.is_(True))
+        .scalar_subquery()
     )
+    found = session.execute(select(changed.c.org_id, changed.c.repository_id, newest))
     return tuple(Unsummed(Place(org, repository), day) for org, repository, day in found)
 
 
