@@ -32,7 +32,7 @@ class Order(StrEnum):
 
 
 class Format(StrEnum):
-    """How the files of a shard are written."""
+    """The forms in which the files of a shard are written."""
 
     PYTEST = "pytest"
     JEST = "jest"

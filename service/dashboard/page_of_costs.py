@@ -16,7 +16,7 @@ from service.testhealth.operations.slow_tests import SlowTest, SlowTests
 
 TESTS_MAX = 100
 TEXT_MAX = 1000
-FLAT = 0.1
+FLAT = 0.15
 """A median that changed by less is the same: times are read from buckets 10 % wide."""
 
 ORDERS: Mapping[str, TimeOrder] = {
@@ -92,7 +92,7 @@ async def slowest(
 
 
 class OwnerRow(NamedTuple):
-    """What the flaky tests of an owner cost: in all weeks, in the last whole one, and each week."""
+    """The costs of an owner's flaky tests: those of all weeks, and the CI minutes of each."""
 
     owner: str
     whole: Cost
@@ -101,7 +101,7 @@ class OwnerRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CostsPage:
-    """What flaky tests cost; `limit` is the setting of the alert."""
+    """The page of what flaky tests cost; `limit` is the setting of the alert."""
 
     costs: FlakeCosts
     limit: int | None

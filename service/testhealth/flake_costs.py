@@ -1,4 +1,4 @@
-"""What flaky tests cost, week by week: pure sums (docs/design/test-costs.md 4).
+"""Add up what flaky tests cost, week by week: pure sums (docs/design/test-costs.md 4).
 
 Weeks begin on Monday, at midnight UTC, and have a number: weeks since 1969-12-29.
 """
@@ -62,7 +62,7 @@ class Cost(NamedTuple):
 
 
 class OwnCost(NamedTuple):
-    """What a test cost on a day; number 0: no report names the test."""
+    """The cost of a test on a day; number 0: no report names the test."""
 
     day: int
     no: int

@@ -1,10 +1,10 @@
-"""What a test took."""
+"""Times that tests took."""
 
 from typing import NamedTuple
 
 
 class Times(NamedTuple):
-    """What a test took: how often its time was told, the sum, the median, and 95 in 100."""
+    """The times of a test: how often its time was told, the sum, the median, and 95 in 100."""
 
     runs: int = 0
     total_ms: int = 0

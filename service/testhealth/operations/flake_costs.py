@@ -1,4 +1,4 @@
-"""What flaky tests cost, and the alert when that is above a limit (docs/design/test-costs.md)."""
+"""Tell what flaky tests cost, and send an alert above a limit (docs/design/test-costs.md)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -40,7 +40,7 @@ class SlowTest(NamedTuple):
 
     @property
     def trend(self) -> float | None:
-        """How much longer its median is than in the week before, as a share; None: unknown."""
+        """The growth of its median since the week before, as a share; None: unknown."""
         if not (self.before.runs and self.now.runs and self.before.median_ms):
             return None
         return self.now.median_ms / self.before.median_ms - 1

@@ -245,7 +245,7 @@ def versions(session: Connection, of: Unsummed) -> dict[int, int]:
 
 
 class Timed(NamedTuple):
-    """What a test took in the week to a day, and in the week before."""
+    """The times of a test in the week to a day, and in the week before."""
 
     no: int
     now: Times

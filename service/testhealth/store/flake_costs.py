@@ -1,4 +1,4 @@
-"""What failures of tests cost on each counted day, and which week was alerted about."""
+"""Read what failures of tests cost on each counted day, and which week was alerted about."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

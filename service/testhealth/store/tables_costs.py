@@ -46,7 +46,7 @@ class TimesOfDayRow(Row, table=True):
 
 
 class TimesOfWeekRow(Row, table=True):
-    """What a test took in the 7 days to `through`, and in the 7 days before.
+    """The times of a test in the 7 days to `through`, and in the 7 days before.
 
     `through` is a counted day. The ranks are minus the milliseconds, in the order of lists; one
     that did not run in the first week has ranks of 0.

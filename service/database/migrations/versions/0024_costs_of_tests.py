@@ -1,4 +1,4 @@
-"""What tests take, and what flaky ones cost (test-costs.md)."""
+"""Store times of tests, and what flaky ones cost (test-costs.md)."""
 
 import sqlalchemy as sa
 from alembic import op
