@@ -10,7 +10,7 @@ project = "Headgate"
 project_copyright = "the authors of Headgate"
 extensions = ["myst_parser"]
 root_doc = "README"
-include_patterns = ["README.md", "SECURITY.md", "docs/**.md"]
+include_patterns = ["README.md", "SECURITY.md", "docs/**.md", "plugins/*/README.md"]
 exclude_patterns = [".*", "bot", "service", "tests"]
 myst_heading_anchors = 4
 html_theme = "furo"
@@ -34,6 +34,7 @@ GROUPS = {
     "Documentation": "docs/README\ndocs/CHANGELOG\nSECURITY",
     "How to": "docs/how-to/*\nThe skill page for agents <docs/skill/SKILL>",
     "Reference": "docs/reference/*",
+    "Plug-ins of test runners": "plugins/*/README",
     "Explanation": "docs/explanation/*",
     "Design": "docs/contributing\ndocs/design/README\ndocs/design/*",
 }

@@ -25,7 +25,9 @@ def pages() -> set[str]:
     """Our Markdown pages, without their suffix."""
     shown = (Path(path) for path, _ in tree.texts() if path.endswith(".md"))
     return {
-        path.with_suffix("").as_posix() for path in shown if path.parts[0] in ("docs", path.name)
+        path.with_suffix("").as_posix()
+        for path in shown
+        if path.parts[0] in ("docs", "plugins", path.name)
     }
 
 
