@@ -71,7 +71,7 @@ async def get_flake_costs(call: Call, asked: models.GetFlakeCosts) -> answers.Fl
     limit = (await settings.read(call.runtime, repository)).flake_cost_alert_minutes
     counted = None
     if found.first is not None and found.last is not None:
-        counted = answers.PeriodShown(first_day=found.first, last_day=found.last)
+        counted = answers.CountedDays(first_day=found.first, last_day=found.last)
     return answers.FlakeCostsShown(
         counted=counted,
         weeks=[_week(week) for week in found.weeks],
@@ -94,10 +94,10 @@ async def _addresses(
     return await records.find_addresses(call.runtime, call.caller, ref, slug)
 
 
-def _period(period: Period | None) -> answers.PeriodShown | None:
+def _period(period: Period | None) -> answers.CountedDays | None:
     if period is None:
         return None
-    return answers.PeriodShown(first_day=period.first, last_day=period.last)
+    return answers.CountedDays(first_day=period.first, last_day=period.last)
 
 
 def _slow(addresses: RepositoryAddresses, slow: SlowTest) -> answers.SlowTestShown:

@@ -25,7 +25,7 @@ class TimesShown(SnakeAnswer):
     """95 of 100 took at most so long. For example `4.8`."""
 
 
-class PeriodShown(SnakeAnswer):
+class CountedDays(SnakeAnswer):
     """Days of UTC, both included."""
 
     first_day: date
@@ -62,7 +62,7 @@ class SlowTestShown(SnakeAnswer):
 class SlowestTestsListed(SnakeAnswer):
     """The slowest tests of a week, the slowest first."""
 
-    week: PeriodShown | None
+    week: CountedDays | None
     """The last seven days that are counted; null: no time is known yet."""
     tests_timed: Count
     """How many tests told their time in the week."""
@@ -88,7 +88,7 @@ class ShardShown(SnakeAnswer):
 class ShardsPlanned(SnakeAnswer):
     """A plan of shards."""
 
-    week: PeriodShown | None
+    week: CountedDays | None
     """The week whose medians it rests on; null: no time is known yet."""
     shards: list[ShardShown]
     """The shards."""
@@ -145,7 +145,7 @@ class OwnerOfCosts(SnakeAnswer):
 class FlakeCostsShown(SnakeAnswer):
     """What flaky tests cost, week by week and by owner."""
 
-    counted: PeriodShown | None
+    counted: CountedDays | None
     """The days between which costs are known; null: none are yet."""
     weeks: list[WeekOfCosts]
     """The weeks, oldest first; the last one is the present one."""
