@@ -18,6 +18,7 @@ from bot.cli import (
     audit,
     completion,
     config_file,
+    costs,
     doctor,
     evidence,
     importing,
@@ -59,6 +60,7 @@ app.add_typer(access.app, name="token")
 app.add_typer(queues.app, name="queue")
 app.add_typer(config_file.app, name="config")
 app.add_typer(targets.app, name="targets")
+tests.app.add_typer(costs.app)
 app.add_typer(tests.app, name="tests")
 app.add_typer(webhooks.app, name="webhook")
 app.add_typer(evidence.app, name="evidence")

@@ -234,7 +234,7 @@ def _listed_row(test: Json) -> tuple[str, ...]:
     """Return a test as a row of the table."""
     status = test["status"]
     return (
-        _short_name_of(test, "file_path"),
+        short_name_of(test, "file_path"),
         str(status["value"]) if isinstance(status, dict) else "",
         percent(test["failure_rate_last_7d"]),
         output.moment_or(test["last_failed_at"], "never"),
@@ -250,7 +250,7 @@ def _failing_row(test: Json) -> tuple[str, ...]:
     """Return a test that failed as a row of the table, with its most common failure."""
     failures = output.objects(test["most_common_failures"])
     return (
-        _short_name_of(test, "file_path"),
+        short_name_of(test, "file_path"),
         percent(test["failure_rate_last_7d"]),
         str(test["pull_requests_impacted_last_7d"]),
         output.joined(test["codeowners"]),
@@ -262,7 +262,7 @@ def _failing_row(test: Json) -> tuple[str, ...]:
 def _quarantined_row(test: Json) -> tuple[str, ...]:
     """Return a quarantined test as a row of the table."""
     return (
-        _short_name_of(test, "file"),
+        short_name_of(test, "file"),
         str(test["quarantine_setting"]),
         output.moment_or(test["expires_at"], "it is healthy"),
         str(test["reason"]),
@@ -317,7 +317,7 @@ def name_of(test: Json, file: str) -> str:
     return "::".join(parts) + variant
 
 
-def _short_name_of(test: Json, file: str) -> str:
+def short_name_of(test: Json, file: str) -> str:
     """Return `file::name (variant)` for a list, in which one long name would widen every row."""
     name = name_of(test, file)
     return name if len(name) <= NAME_MAX else name[: NAME_MAX - 1] + "…"

@@ -42,6 +42,20 @@ def plain(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}".rstrip("0")
 
 
+SECOND_MS, MINUTE_MS = 1000, 60_000
+SHORT_MS = 100
+"""Below that a time is shown in milliseconds."""
+
+
+def took(milliseconds: float) -> str:
+    """Return what a test took: `12 ms`, `0.42 s`, `4.8 s`, `3 min`, `1 h 5 min`."""
+    if milliseconds < SHORT_MS:
+        return f"{milliseconds:.0f} ms"
+    if milliseconds < MINUTE_MS:
+        return f"{float(f'{milliseconds / SECOND_MS:.2g}'):g} s"
+    return times.duration(timedelta(milliseconds=milliseconds))
+
+
 class Series(NamedTuple):
     """Values with their name and a color of `static/pages.css`; None: there is no value.
 

@@ -141,9 +141,11 @@ def outside(url: str | None) -> str | None:
 
 FILTERS: Mapping[str, Callable[..., object]] = {
     "clock": clock,
+    "day": charts.day_label,
     "duration": charts.duration,
     "instant": instant,
     "instants": instants,
+    "number": charts.plain,
     "outside": outside,
     "percent": percent,
     "plain": markdown.plain,
@@ -159,6 +161,7 @@ FILTERS: Mapping[str, Callable[..., object]] = {
     "strip": charts.strip,
     "tab_icon": tabs.icon,
     "tab_words": tabs.words,
+    "took": charts.took,
     "trace": trace,
     "trend": charts.trend,
     "thousands": _thousands,

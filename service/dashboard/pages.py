@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from service.accounts import page_addresses
 from service.dashboard import (
+    page_of_costs,
     page_of_doctor,
     page_of_health,
     page_of_lists,
@@ -15,6 +16,7 @@ from service.dashboard import (
     page_of_tests,
     queue_actions,
 )
+from service.dashboard.page_of_costs import CostsPage, SlowPage
 from service.dashboard.page_of_health import HealthPage
 from service.dashboard.page_of_lists import PullsPage, RunsPage
 from service.dashboard.page_of_pull_request import PullRequestPage
@@ -115,6 +117,16 @@ async def tests(runtime: Runtime, request: PageRequest) -> TestsPage:
     return await page_of_tests.read(runtime, request.where, request.query)
 
 
+async def slowest(runtime: Runtime, request: PageRequest) -> SlowPage:
+    """Return the page of the slowest tests."""
+    return await page_of_costs.slowest(runtime, request.where, request.query)
+
+
+async def costs(runtime: Runtime, request: PageRequest) -> CostsPage:
+    """Return the page of what flaky tests cost."""
+    return await page_of_costs.costs(runtime, request.where)
+
+
 async def _version_of_tests(runtime: Runtime, request: PageRequest) -> Version:
     """Return the version of everything that lists of the repository's tests show."""
     within = frozenset({request.where.repository.id})
@@ -138,6 +150,8 @@ async def upload(runtime: Runtime, request: PageRequest) -> PageOfUpload:
 
 PAGES: tuple[PageKind[PageRequest], ...] = (
     PageKind("tests", "tests.html", tests, _version_of_tests),
+    PageKind("tests/slowest", "slowest.html", slowest),
+    PageKind("tests/costs", "costs.html", costs),
     PageKind("tests/{id}", "test.html", test, actions=queue_actions.OF_TEST),
     PageKind("uploads", "uploads.html", uploads, _version_of_uploads),
     PageKind("uploads/{id}", "upload.html", upload),

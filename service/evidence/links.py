@@ -28,7 +28,7 @@ from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.outputs import AskEvidence
 from service.mergequeue.operations import turn
 from service.mergequeue.operations.run_failures import RunFailures
-from service.mergequeue.store import landings, pull_requests, queues, runs
+from service.mergequeue.store import flakes, landings, pull_requests, queues, runs
 from service.mergequeue.wording import failed_tests
 from service.provenance import Proof
 from service.provider.values import Reply
@@ -157,6 +157,7 @@ def build_links() -> Links:
                 take_back=early_failures.take_back,
             ),
             suspected_pull_requests=suspects.suspected_pull_requests,
+            flaked_runs=flakes.flaked,
         ),
     )
 

@@ -137,6 +137,7 @@ REMEDIES: Mapping[str, str] = {
         "repository's issues on; then send this again."
     ),
     "ticket_template_missing": "Set `ticket_url_template`, or send the ticket's `html_url`.",
+    "times_unknown": "Name the files of the plan in `files`, or ask a day after the first uploads.",
     "no_results": "Look at `files`: each says why it was refused.",
     "scope_exceeds_own": "Ask for a role and repositories within those of the token that asks.",
     "webhook_url_refused": "Give an https address that the whole internet can reach.",

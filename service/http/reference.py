@@ -15,7 +15,7 @@ from service.runtime import EnumCase
 
 Schema = JsonSchemaValue
 
-WORDS_MAX, OPEN_WORDS_MAX = 50, 16
+WORDS_MAX, OPEN_WORDS_MAX = 60, 16
 """Longer lists of words, and of words that may grow, are left to the document."""
 
 

@@ -41,6 +41,7 @@ EVENTS: tuple[str, ...] = (
     "test_case.ticket_linked",
     "upload.processed",
     "upload.failed_after_landing",
+    "flake_costs.exceeded",
     "queue.created",
     "queue.updated",
     "queue.deleted",

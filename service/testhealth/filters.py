@@ -18,6 +18,14 @@ class TestOrder(StrEnum):
     CI_TIME = "ci_time"
 
 
+class TimeOrder(StrEnum):
+    """The orders of slow tests: by their time in all runs of a week, its median, or 95 in 100."""
+
+    TOTAL = "total"
+    MEDIAN = "median"
+    P95 = "p95"
+
+
 @dataclass(frozen=True, slots=True)
 class TestFilter:
     """The filter of a list of tests, and its order; what is empty or None does not matter.

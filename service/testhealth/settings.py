@@ -8,7 +8,7 @@ made from `TestSettings`.
 
 from dataclasses import dataclass
 
-from service.settings import Chars, Form, Items, Words, setting
+from service.settings import Chars, Form, Items, Range, Words, setting
 from service.vocabulary import ExcuseProof, Health, QuarantineForgives, Sensitivity
 
 UNHEALTHY = (Health.FLAKY, Health.BROKEN)
@@ -18,6 +18,7 @@ FAILURE_WORD = "failure"
 
 SettingValue = (
     bool
+    | int
     | str
     | Sensitivity
     | QuarantineForgives
@@ -131,4 +132,11 @@ class TestSettings:
         "when [Buildkite or GitLab CI](../how-to/upload-test-results.md#buildkite-and-gitlab-ci) "
         "tests this repository",
         Items("entries", 500, form=Form.ISSUER, items_max=20),
+    )
+    flake_cost_alert_minutes: int | None = setting(
+        None,
+        "above so many minutes of CI that flaky tests lost in a week, Headgate sends "
+        "`flake_costs.exceeded` to the endpoints, once a week, and the pages say so; none: never",
+        "to hear when flaky tests [cost more than you accept](#what-flaky-tests-cost)",
+        Range(1, 10_000_000),
     )

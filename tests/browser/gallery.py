@@ -23,7 +23,7 @@ from service.notifications import endpoints, notifications
 from service.notifications.endpoints import EndpointChange
 from service.notifications.sender import HttpSender
 from service.runtime import DashboardAuth, Runtime
-from service.testhealth.operations import overrides, tickets
+from service.testhealth.operations import overrides, sweeps, tickets
 from service.testhealth.operations.overrides import OverrideRequest
 from service.testhealth.operations.tickets import TicketLink
 from service.testhealth.reports.results import Fault, FileStatus
@@ -361,9 +361,12 @@ async def _tests(store: Store) -> dict[str, str]:
     await overrides.put(stage.runtime, stage.repository, keep, test_pages.ANN)
     ticket = TicketLink(sent.id, f"https://{HOST}/octo/widgets/issues/991", None)
     await tickets.link(stage.runtime, stage.repository, ticket, test_pages.ANN)
+    await sweeps.expire(stage.runtime)
     home = "/octo/widgets"
     return {
         "tests": f"{home}/tests",
+        "tests-slowest": f"{home}/tests/slowest",
+        "tests-costs": f"{home}/tests/costs",
         "tests-all": f"{home}/tests?status=all",
         "test": f"{home}/tests/{case.id}",
         "test-quarantined": f"{home}/tests/{sent.id}",

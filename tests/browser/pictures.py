@@ -13,6 +13,7 @@ from service.dashboard.page_of_settings import usual_changes
 from service.mergequeue.operations import file_checks, turn
 from tests.browser.chromium import WIDTHS, chromium
 from tests.browser.gallery import gallery
+from tests.browser.lead import lead
 from tests.dashboard.queue_stage import QueueStage
 from tests.harness import databases, needs
 
@@ -52,8 +53,40 @@ PICTURES = {
 }
 
 
+OF_LEAD = {
+    "lead-tests": Picture("/tests", 1000),
+    "lead-costs": Picture("/tests/costs", 1320),
+    "lead-slowest": Picture("/tests/slowest", 1000),
+}
+"""Pages of the repository of 5,000 tests."""
+
+
+async def make_of_lead() -> None:
+    """Make the pictures for leads, if they are wanted."""
+    wanted = {name: one for name, one in OF_LEAD.items() if name in (sys.argv[1:] or OF_LEAD)}
+    if not wanted:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        store = await databases.opened_at(f"sqlite:///{Path(folder)}/lead.db")
+        async with lead(store) as shown, chromium() as browser:
+            for name, one in wanted.items():
+                page = await browser.new_page(
+                    base_url=shown.url,
+                    viewport={"width": one.width, "height": one.height},
+                    device_scale_factor=one.scale,
+                )
+                page.set_default_timeout(PATIENCE_MS)
+                await page.goto(shown.home + one.page)
+                await page.screenshot(path=FOLDER / f"{name}.png", animations="disabled")
+                await page.close()
+        await store.close()
+
+
 async def make() -> None:
     """Make every picture."""
+    await make_of_lead()
+    if sys.argv[1:] and not set(sys.argv[1:]) & PICTURES.keys():
+        return
     with tempfile.TemporaryDirectory() as folder:
         store = await databases.opened_at(f"sqlite:///{Path(folder)}/gallery.db")
         async with gallery(store) as shown, chromium() as browser:

@@ -97,10 +97,10 @@ def a_case(name: str, letters: str, **facts: Any) -> CaseResult:
     return case._replace(**facts)
 
 
-async def staged(store: Store, name: str = "widgets") -> Stage:
+async def staged(store: Store, name: str = "widgets", at: datetime = NOW) -> Stage:
     """A repository of this name; its token vouches for branches, as it knows no provider."""
     clock = Hasty()
-    clock.present = NOW
+    clock.present = at
     runtime = Runtime(
         links=links.build_links(),
         store=store,

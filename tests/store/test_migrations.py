@@ -19,7 +19,7 @@ from service.database.tables_base import METADATA
 from service.errors import StartRefused
 from service.mergequeue.store import breaks, queues
 from service.notifications.store import tables_notifications
-from service.testhealth.store import tables_evidence, tables_tests
+from service.testhealth.store import tables_costs, tables_evidence, tables_tests
 from tests.harness import newer_schema
 from tests.harness.databases import connected, opened_at
 from tests.store.conftest import a_stored_queue, on_both
@@ -35,6 +35,7 @@ KNOWN = (
     breaks,
     queues,
     tables_repeats,
+    tables_costs,
     tables_evidence,
     tables_tests,
 )

@@ -8,13 +8,14 @@ from sqlalchemy import Connection
 from service.provenance import Proof
 from service.testhealth.detector import ticketing
 from service.testhealth.early_failures import EarlyFailure, EarlyStanding
-from service.testhealth.filters import TestFilter, TestOrder
+from service.testhealth.filters import TestFilter, TestOrder, TimeOrder
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import (
     all_tests,
     artifacts,
     bitmaps,
+    case_times,
     cases,
     code_owners,
     costs,
@@ -23,10 +24,12 @@ from service.testhealth.store import (
     early_failures,
     failing,
     figures,
+    flake_costs,
     history,
     listings,
     numbers,
     quarantine,
+    queue_waits,
     retention,
     runs,
     sets,
@@ -38,6 +41,7 @@ from service.testhealth.store import (
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store.all_tests import AllTests, QuarantineRule
 from service.testhealth.store.attempts import StoredAttempt
+from service.testhealth.store.case_times import Unsummed
 from service.testhealth.store.cases import Place
 from service.testhealth.store.code_owners import Claimed, OwnersText
 from service.testhealth.store.day_counts import Daily, DaySums, FailureDaily, Part
@@ -45,8 +49,10 @@ from service.testhealth.store.days import OpenDay, Span
 from service.testhealth.store.listings import UnhealthyTests
 from service.testhealth.store.quarantine import StoredOverride
 from service.testhealth.store.quarantined import QuarantinedTests
+from service.testhealth.store.queue_waits import Wait
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.states import CaseState
+from service.testhealth.store.uploads import Upload
 from service.testhealth.suspects import CasePlace
 from service.vocabulary import ActorKind, Health, Override, Sha
 from tests.store.conftest import NOW
@@ -68,6 +74,10 @@ ROWS = {
     "outcome_set": 5000,
     "attempt": 20_000,
     "daily": 20_000,
+    "upload_times": 10_000,
+    "times_of_day": 10_000,
+    "times_of_week": 20_000,
+    "queue_wait": 10_000,
     "noise": 5000,
     "test_day": 5000,
     "failure_group": 5000,
@@ -118,6 +128,11 @@ GIVEN = {
     "attempt.is_eligible": "(i % 10 <> 0)",
     "test_day.day": "20513 - i / 20",
     "test_day.is_counted": "(i % 10 <> 0)",
+    "test_day.is_summed": "(i % 100 <> 0)",
+    "daily.cost_ms": "CASE i % 50 WHEN 7 THEN 100 ELSE 0 END",
+    "times_of_day.day": "20513 - i % 400",
+    "queue_wait.day": "20513 - i % 400",
+    "test_settings.flake_cost_alert_minutes": "CASE i % 100 WHEN 7 THEN 9 ELSE NULL END",
     "upload.is_noted": "(i % 100 <> 0)",
     "daily.day": "20513 - i % 400",
     "noise.day": "20513 - i / 20",
@@ -130,6 +145,8 @@ KEY = RepositoryKey("text-7", "github.test/owner/name-7")
 DAY = timedelta(days=1)
 SPAN = Span(NOW - DAY, NOW)
 OPEN = OpenDay(PLACE, 20_503, 7)
+SUM = Unsummed(PLACE, 20_503)
+TIMED = Upload("new", "x", "pr", "x", "x", "unit", NOW, NOW)
 LONG_AGO = NOW - 500 * DAY
 UNHEALTHY = UnhealthyTests(7, Health.FLAKY)
 ALL = AllTests(7, TestFilter(), QuarantineRule(False, ()), NOW)
@@ -200,6 +217,30 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "day_counts.write": lambda s: [
         day_counts.write(s, DaySums(each, (), ()), COUNTS) for each in days.due(s, NOW)[:2]
     ],
+    "case_times.put": lambda s: case_times.put(s, PLACE, TIMED, b"x"),
+    "case_times.read": lambda s: case_times.read(s, OutcomeSets(), OPEN),
+    "case_times.write": lambda s: [
+        case_times.write(s, each, {0: b"x"}) for each in days.due(s, NOW)[:2]
+    ],
+    "case_times.unsummed": case_times.unsummed,
+    "case_times.parts_of": lambda s: case_times.parts_of(s, SUM),
+    "case_times.days_of_part": lambda s: case_times.days_of_part(s, SUM, 0),
+    "case_times.write_week": lambda s: case_times.write_week(s, SUM, 9, []),
+    "case_times.versions": lambda s: case_times.versions(s, SUM),
+    "case_times.note_summed": lambda s: case_times.note_summed(s, SUM, {20_503: 7}),
+    "case_times.through_of": lambda s: case_times.through_of(s, 7),
+    "case_times.slowest": lambda s: case_times.slowest(s, 7, TimeOrder.TOTAL, "", 50),
+    "case_times.slowest, owned": lambda s: case_times.slowest(s, 7, TimeOrder.P95, "@a", 50),
+    "case_times.totals": lambda s: case_times.totals(s, 7),
+    "case_times.files": lambda s: case_times.files(s, 7),
+    "queue_waits.write": lambda s: [
+        queue_waits.write(s, each, [Wait(Sha("text-6"), DAY)]) for each in days.due(s, NOW)[:2]
+    ],
+    "flake_costs.known": lambda s: flake_costs.known(s, 7),
+    "flake_costs.of_days": lambda s: flake_costs.of_days(s, 7, 20_430, 20_513),
+    "flake_costs.queue_waits": lambda s: flake_costs.queue_waits(s, 7, 20_430, 20_513),
+    "flake_costs.watched": lambda s: flake_costs.watched(s, 2900),
+    "flake_costs.note_alert": lambda s: flake_costs.note_alert(s, 7, 2900),
     "cases.note_untrusted": lambda s: cases.note_untrusted(s, 7, NOS, NOW),
     "cases.owners_of": lambda s: cases.owners_of(s, 7, NOS),
     "uploads.unnoted": uploads.unnoted,

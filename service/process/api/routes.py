@@ -24,6 +24,7 @@ from service.mergequeue.api.testing import RUN_ROUTES
 from service.notifications.api.models.answers.messages import WEBHOOK_MESSAGES
 from service.notifications.api.webhooks import WEBHOOK_ROUTES
 from service.process.api.metrics import METRIC_ROUTES
+from service.testhealth.api.costs import COST_ROUTES
 from service.testhealth.api.live import LIVE_ROUTES
 from service.testhealth.api.models.answers.messages import TEST_MESSAGES
 from service.testhealth.api.tests import TEST_ROUTES
@@ -43,6 +44,7 @@ ROUTES: tuple[Route, ...] = (
     *LIMIT_ROUTES,
     *METRIC_ROUTES,
     *TEST_ROUTES,
+    *COST_ROUTES,
     *UPLOAD_ROUTES,
     *LIVE_ROUTES,
     *TOKEN_ROUTES,

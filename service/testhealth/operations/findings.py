@@ -22,7 +22,7 @@ from service.testhealth.reports.duplicates import ResultsByTest
 from service.testhealth.reports.reading import WORDS_MAX
 from service.testhealth.reports.results import CaseResult, Counts, FileStatus, Outcome, ReportFile
 from service.testhealth.reports.uploads import LETTERS, UploadClass
-from service.testhealth.store import artifacts, bitmaps, uploads
+from service.testhealth.store import artifacts, bitmaps, sketches, uploads
 from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.bitmaps import PackedSet
 from service.testhealth.store.cases import Place
@@ -86,7 +86,7 @@ class Findings:
     `new_passed` and `new_skipped` are members of the sets whose test rows change. `letters` are
     the attempts of the tests apart, `attempts` theirs as they are stored, before it is known which
     are quarantined or trusted. `owners` has the owners of all tests; it is empty when the upload
-    names none.
+    names none. `times` are those of the members of `passed`, as they are stored.
     """
 
     passed: PackedSet | None
@@ -98,6 +98,7 @@ class Findings:
     letters: Mapping[int, str]
     attempts: tuple[StoredAttempt, ...]
     owners: Mapping[int, tuple[str, ...]]
+    times: bytes | None = None
 
     @property
     def changes(self) -> int:
@@ -136,7 +137,18 @@ def findings_of(
             attempt for no, result in apart.items() for attempt in _attempts(arrived, no, result)
         ),
         owners=_owners(results, arrived.owners),
+        times=_times(results, passed),
     )
+
+
+def _times(results: ResultsByTest[int], passed: Sequence[int]) -> bytes | None:
+    """Return the times of tests that passed at once, in the order of their numbers."""
+    once, others = results.passed, results.others
+    seconds = (
+        once[no].duration_s if no in once else others[no].attempts[0].duration_s
+        for no in sorted(passed)
+    )
+    return sketches.packed_times(sketches.buckets_of(seconds))
 
 
 def _is_once(result: CaseResult) -> bool:

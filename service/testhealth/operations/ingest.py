@@ -53,7 +53,7 @@ from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.reports.reading import FAILURES_MAX
 from service.testhealth.reports.results import Counts, FileStatus, Outcome, ReportFile
 from service.testhealth.reports.uploads import FAILED, PASSED, UploadClass
-from service.testhealth.store import artifacts, code_owners, days, sets, uploads
+from service.testhealth.store import artifacts, case_times, code_owners, days, sets, uploads
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store.attempts import StoredAttempt
@@ -470,6 +470,8 @@ def _record(tests: RepositoryTests, upload: Upload, ready: _Ready, quarantined: 
         blamed = {no for _, no, _ in ready.failing if no is not None} - quarantined
         attempts = _with_costs(attempts, blamed, upload.counts["test_time_ms"])
     uploads.record(session, place, upload, attempts, is_noted=not ready.is_large)
+    if upload.is_eligible:
+        case_times.put(session, place, upload, ready.results.times)
     if not ready.is_large:
         noting.note_failures(session, place, upload, attempts, tests.context.now)
 

@@ -14,6 +14,7 @@ from service.notifications import notifications
 from service.notifications.messages import Message, common_fields, message_of, time_text
 from service.notifications.store import subscribers
 from service.runtime import Runtime
+from service.testhealth.flake_costs import Week
 from service.testhealth.operations import records
 from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.store.quarantine import StoredOverride
@@ -22,6 +23,7 @@ from service.vocabulary import Health, Override, RepoRef, Sha
 
 PROCESSED = "upload.processed"
 FAILED_AFTER_LANDING = "upload.failed_after_landing"
+EXCEEDED = "flake_costs.exceeded"
 TESTS_MAX = 50
 """Failed tests that one message names."""
 
@@ -118,6 +120,20 @@ def _of_test(
 
 def _repository(ref: RepoRef) -> dict[str, object]:
     return {"host": ref.host, "owner": ref.owner, "name": ref.name}
+
+
+def costly(
+    session: Tx, repository: RepositoryRecord, week: Week, limit: int, at: datetime
+) -> Message:
+    """Return `flake_costs.exceeded`: flaky tests lost more CI time than `limit` minutes."""
+    slug = subscribers.organization_slug(session, repository.org_id)
+    costs = {
+        "week_start": week.start.isoformat(),
+        "ci_minutes": int(week.cost.ci_ms // 60_000),
+        "limit_minutes": limit,
+    }
+    fields = {"repository": _repository(repository.ref), "flake_costs": costs}
+    return message_of(EXCEEDED, at, {**common_fields(EXCEEDED, slug, at), **fields})
 
 
 # Uploads.

@@ -5,7 +5,7 @@ The package `evidence` knows both and provides these functions.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from service.accounts.tenants import RepositoryRecord
@@ -26,6 +26,23 @@ class TestedRun:
     tree: Sha | None
     prs: tuple[int, ...]
     created_at: datetime
+
+
+class FlakedRun(Protocol):
+    """Tests of a commit failed in a queue, and turned out to be flaky.
+
+    `waits` are how long each of its pull requests waited until that was known.
+    """
+
+    @property
+    def sha(self) -> Sha:
+        """The commit whose tests failed."""
+        ...
+
+    @property
+    def waits(self) -> tuple[timedelta, ...]:
+        """The time of each pull request."""
+        ...
 
 
 class CheckAnswer(Protocol):
@@ -64,7 +81,8 @@ class QueueLinks:
     repositories send results, `explain_again` has the failures of the live runs of a commit
     explained again, and `note_late_failures` reports failures that arrive after the landing.
     `early` is about failures that arrive before the report. `suspected_pull_requests` returns those
-    that a commit tests, the most suspected first.
+    that a commit tests, the most suspected first. `flaked_runs` returns the flakes that a pass in a
+    span of time proved.
     """
 
     tested_run: Callable[[Tx, int, Sha, str | None], TestedRun | None]
@@ -76,3 +94,4 @@ class QueueLinks:
     note_late_failures: Callable[[Tx, Runtime, RepositoryRecord, Upload, UploadSummary], None]
     early: EarlyFailureLinks
     suspected_pull_requests: Callable[[Runtime, RepositoryRecord, Sha], Awaitable[tuple[int, ...]]]
+    flaked_runs: Callable[[Tx, int, datetime, datetime], Sequence[FlakedRun]]

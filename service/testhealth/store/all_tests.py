@@ -134,11 +134,8 @@ class AllTests:
             searched = (cases.c.name, cases.c.file, cases.c.classname, cases.c.parent)
             parts = (each.icontains(wanted.search, autoescape=True) for each in searched)
             conditions.append(or_(*parts))
-        if wanted.owner == NO_OWNER:
-            conditions.append(cases.c.owners == "[]")
-        elif wanted.owner:
-            owner = orjson.dumps(wanted.owner).decode()
-            conditions.append(cases.c.owners.contains(owner, autoescape=True))
+        if wanted.owner:
+            conditions.append(owned_by(wanted.owner))
         if wanted.variant:
             conditions.append(cases.c.variant == wanted.variant)
         if wanted.has_ticket is not None:
@@ -160,6 +157,13 @@ class AllTests:
         is_always = and_(is_said, overrides.c.override == Override.ALWAYS_QUARANTINE.value)
         of_status = cases.c.status.in_([each.value for each in self.rule.statuses])
         return func.coalesce(or_(is_always, and_(~is_said, of_status)), False)
+
+
+def owned_by(owner: str) -> ColumnElement[bool]:
+    """Return the condition that a test has an owner, or none (`NO_OWNER`)."""
+    if owner == NO_OWNER:
+        return cases.c.owners == "[]"
+    return cases.c.owners.contains(orjson.dumps(owner).decode(), autoescape=True)
 
 
 class CostOfTests(NamedTuple):

@@ -54,6 +54,7 @@ class Daily(NamedTuple):
     skipped: int
     quarantined: int
     last_at: datetime
+    cost_ms: int = 0
 
 
 class FailureDaily(NamedTuple):
@@ -169,6 +170,7 @@ def _attempts_of_tests(in_day: Sequence[ColumnElement[bool]]) -> Select[*Raw]:
                 "counts"
             ),
             func.max(uploads.c.ran_at, type_=Utc).label("ran_at"),
+            func.sum(attempts.c.cost_ms).label("cost_ms"),
         )
         .select_from(uploads)
         .join(attempts, attempts.c.upload == uploads.c.id)
@@ -186,6 +188,7 @@ def _attempts_of_tests(in_day: Sequence[ColumnElement[bool]]) -> Select[*Raw]:
         func.sum(of_upload.skipped),
         func.sum(of_upload.quarantined),
         func.max(of_upload.ran_at, type_=Utc),
+        func.sum(of_upload.cost_ms),
     ).group_by(of_upload.no)
 
 
@@ -247,13 +250,14 @@ def _add(counter: Counter[int], nos: Sequence[int], times: int) -> None:
 
 
 def _of_attempts(row: Row[*Raw]) -> Daily:
-    no, *counts, last_at = row
-    return Daily._make([no, *map(int, counts), last_at])
+    no, *counts, last_at, cost_ms = row
+    return Daily._make([no, *map(int, counts), last_at, int(cost_ms)])
 
 
 def _together(once: Daily, apart: Daily | None) -> Daily:
     """Add what sets and what stored attempts say of a test."""
     if apart is None:
         return once
-    counts = map(add, once[1:-1], apart[1:-1])
-    return Daily._make([once.no, *counts, max(once.last_at, apart.last_at)])
+    counts = map(add, once[1:-2], apart[1:-2])
+    last_at = max(once.last_at, apart.last_at)
+    return Daily._make([once.no, *counts, last_at, apart.cost_ms])

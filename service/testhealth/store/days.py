@@ -97,7 +97,11 @@ _OPEN_AT_VERSION = (
     days.c.is_counted.is_(False),
 )
 LOCK = select(days.c.version).where(*_OPEN_AT_VERSION).with_for_update()
-CLOSE = update(days).where(*_OPEN_AT_VERSION).values(is_counted=True, failed=bindparam("to_failed"))
+CLOSE = (
+    update(days)
+    .where(*_OPEN_AT_VERSION)
+    .values(is_counted=True, has_costs=True, is_summed=False, failed=bindparam("to_failed"))
+)
 
 
 def cover(session: Connection, repository_id: int, span: Span) -> Cover:

@@ -48,8 +48,9 @@ tickets = TicketRow.__table__
 
 _PLACE = {"org_id", "repository_id"}
 _SINCE = {"quarantine_since", "auto_since"}
-SETTINGS = RowCodec(TestSettings, settings_table, keys=_PLACE | _SINCE)
-SINCE = RowCodec(Since, settings_table, keys=_PLACE | set(SETTINGS.names))
+_ALERTED = {"alerted_week"}
+SETTINGS = RowCodec(TestSettings, settings_table, keys=_PLACE | _SINCE | _ALERTED)
+SINCE = RowCodec(Since, settings_table, keys=_PLACE | _ALERTED | set(SETTINGS.names))
 OVERRIDE = RowCodec(StoredOverride, overrides, keys=_PLACE | {"id", "is_open"})
 
 # Settings.

@@ -13,6 +13,12 @@ from service.testhealth.store import cases as test_cases
 from service.testhealth.store import days
 from service.testhealth.store import figures as test_figures
 from service.testhealth.store.sets import OutcomeSets
+from service.testhealth.store.tables_costs import (
+    QueueWaitRow,
+    TimesOfDayRow,
+    TimesOfWeekRow,
+    UploadTimesRow,
+)
 from service.testhealth.store.tables_evidence import (
     ArtifactRow,
     CaseAttemptRow,
@@ -47,6 +53,8 @@ Forget = Callable[[Connection, datetime], int]
 daily = DailyRow.__table__
 failure_daily = FailureDailyRow.__table__
 test_days = DayRow.__table__
+times_of_day = TimesOfDayRow.__table__
+queue_wait = QueueWaitRow.__table__
 cases = CaseRow.__table__
 impacts = ImpactRow.__table__
 OF_TESTS = tuple(
@@ -59,6 +67,7 @@ OF_TESTS = tuple(
         TicketRow,
         TicketIssueRow,
         ImpactRow,
+        TimesOfWeekRow,
         CaseRow,
     )
 )
@@ -91,6 +100,9 @@ def forget_days(session: Connection, before: datetime) -> int:
     session.execute(delete(daily).where(of_day, daily.c.no <= until))
     session.execute(delete(failure_daily).where(of_failures, failure_daily.c.no <= until))
     if len(nos) < TESTS_AT_ONCE:
+        for table in (times_of_day, queue_wait):
+            here = table.c.repository_id == oldest.repository_id
+            session.execute(delete(table).where(here, table.c.day == oldest.day))
         session.execute(delete(test_days).where(day))
     return max(1, len(nos))
 
@@ -171,6 +183,7 @@ def _forget(
 EVIDENCE: tuple[Forget, ...] = (
     _of_counted_days(CaseAttemptRow.__table__, "ran_at"),
     _of_counted_days(UploadRow.__table__, "ran_at"),
+    _of_counted_days(UploadTimesRow.__table__, "ran_at"),
     _by_time(ArtifactRow.__table__, "at"),
     _by_time(EarlyFailureRow.__table__, "heard_at"),
     _of_counted_days(OutcomeSetRow.__table__, "used_at"),

@@ -7,7 +7,7 @@ complete and trusted; only such uploads are evidence, and only they are counted.
 
 from datetime import datetime
 
-from sqlalchemy import Index, LargeBinary, Text, UniqueConstraint
+from sqlalchemy import Index, LargeBinary, Text, UniqueConstraint, false, literal_column, true
 from sqlmodel import Field
 
 from service.database.tables_base import Row, partial
@@ -198,7 +198,8 @@ class DayRow(Row, table=True):
     `changed_at`.
     `is_counted`: `daily`, `failure_daily` and `failed` are the sums of its eligible uploads.
     `failed` has the numbers of the tests that failed, and then as many counts of failed attempts,
-    as 32-bit integers.
+    as 32-bit integers. `has_costs`: its times and costs were counted, too, which older versions
+    did not; `is_summed`: the times of weeks hold its own.
     """
 
     __tablename__ = "test_day"
@@ -212,6 +213,8 @@ class DayRow(Row, table=True):
     is_counted: bool
     changed_at: datetime = Field(sa_type=Utc)
     failed: bytes = Field(sa_type=LargeBinary)
+    has_costs: bool = Field(sa_column_kwargs={"server_default": false()})
+    is_summed: bool = Field(sa_column_kwargs={"server_default": true()})
 
 
 partial(
@@ -221,6 +224,12 @@ partial(
     "repository_id",
     where=DayRow.__table__.c.is_counted.is_(False),
 )
+partial(
+    "ix_test_day_open_sums",
+    DayRow,
+    "repository_id",
+    where=DayRow.__table__.c.is_summed.is_(False),
+)
 
 
 class DailyRow(Row, table=True):
@@ -228,6 +237,7 @@ class DailyRow(Row, table=True):
 
     `results` are uploads in which it passed or failed, `passing_results` those in which it passed
     that are no mass failures; the other counts are of attempts. `last_at`: when it last ran.
+    `cost_ms` is the CI time that its failures lost.
     """
 
     __tablename__ = "daily"
@@ -244,6 +254,15 @@ class DailyRow(Row, table=True):
     skipped: int
     quarantined: int
     last_at: datetime = Field(sa_type=Utc)
+    cost_ms: int = Field(sa_type=Id, sa_column_kwargs={"server_default": "0"})
+
+
+partial(
+    "ix_daily_costs",
+    DailyRow,
+    *("repository_id", "day", "no", "cost_ms"),
+    where=DailyRow.__table__.c.cost_ms > literal_column("0"),
+)
 
 
 class NoiseRow(Row, table=True):

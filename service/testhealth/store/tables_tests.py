@@ -239,7 +239,8 @@ partial(
 class TestSettingsRow(Row, table=True):
     """Settings of a repository; none while all are as they were at first.
 
-    `quarantine_since` and `auto_since` say since when the two switches are on.
+    `quarantine_since` and `auto_since` say since when the two switches are on, `alerted_week` for
+    which week it was said that flaky tests cost too much.
     """
 
     __tablename__ = "test_settings"
@@ -259,10 +260,12 @@ class TestSettingsRow(Row, table=True):
     ticket_issues: bool
     quarantine_since: datetime | None = Field(sa_type=Utc)
     auto_since: datetime | None = Field(sa_type=Utc)
+    alerted_week: int | None
     quarantine_forgives: str
     test_failure_exit_codes: str = Field(sa_type=Json)
     excuse_proof: str
     report_issuers: str = Field(sa_type=Json)
+    flake_cost_alert_minutes: int | None
 
 
 class CodeOwnersRow(Row, table=True):
@@ -293,4 +296,10 @@ partial(
     "repository_id",
     "org_id",
     where=TestSettingsRow.__table__.c.ticket_issues.is_(True),
+)
+partial(
+    "ix_test_settings_open_cost_alerts",
+    TestSettingsRow,
+    *("repository_id", "org_id", "alerted_week"),
+    where=TestSettingsRow.__table__.c.flake_cost_alert_minutes.is_not(None),
 )

@@ -19,6 +19,7 @@ from service.testhealth.store import bitmaps
 from service.testhealth.store.attempts import PRS, StoredAttempt, attempts
 from service.testhealth.store.cases import ASKED_AT_ONCE, Place, keys_of
 from service.testhealth.store.sets import StoredSets
+from service.testhealth.store.tables_costs import UploadTimesRow
 from service.testhealth.store.tables_evidence import UploadRow
 from service.vocabulary import Sha
 
@@ -110,6 +111,7 @@ class Contents(NamedTuple):
 
 
 uploads = UploadRow.__table__
+times = UploadTimesRow.__table__
 
 UPLOAD = RowCodec(Upload, uploads, keys={"org_id", "repository_id", "is_noted", "failed"})
 ACCOUNT: JsonCodec[Account] = JsonCodec(Account)
@@ -131,8 +133,9 @@ def record(
 
 
 def remove(session: Connection, upload_id: str) -> None:
-    """Delete an upload and its attempts; safe to repeat."""
+    """Delete an upload, its attempts and times; safe to repeat."""
     session.execute(delete(attempts).where(attempts.c.upload == upload_id))
+    session.execute(delete(times).where(times.c.upload == upload_id))
     session.execute(delete(uploads).where(uploads.c.id == upload_id))
 
 

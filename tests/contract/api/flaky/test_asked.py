@@ -27,6 +27,7 @@ DEFAULTS = {
     "ticket_issues": False,
     "test_failure_exit_codes": [],
     "report_issuers": [],
+    "flake_cost_alert_minutes": None,
 }
 LISTED = [
     *("test_case_id", "name", "parent", "file", "classname", "variant", "status", "codeowners"),

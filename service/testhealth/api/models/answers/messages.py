@@ -1,5 +1,7 @@
 """Messages to webhook endpoints about tests and uploads."""
 
+from datetime import date
+
 from pydantic import BaseModel
 
 from service.http.models.answers.common import Count, Id, Number, Sha, SnakeAnswer, Time
@@ -135,11 +137,30 @@ class FailedAfterLanding(UploadProcessed):
     """Names of tests that failed, at most 50. For example `["test_total"]`"""
 
 
+class CostsInMessage(SnakeAnswer):
+    """What flaky tests cost in a week so far."""
+
+    week_start: date
+    """The Monday of the week, UTC."""
+    ci_minutes: Count
+    """Minutes of CI that failures of flaky tests lost. For example `640`."""
+    limit_minutes: Count
+    """The setting `flake_cost_alert_minutes`. For example `600`."""
+
+
+class FlakeCostsExceeded(RepositoryMessage):
+    """Flaky tests cost more in a week than the repository's limit; sent once a week."""
+
+    flake_costs: CostsInMessage
+    """The cost and the limit."""
+
+
 TEST_MESSAGES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("test_case.status_changed", TestStatusChanged),
     ("test_case.quarantining_setting_changed", QuarantineChanged),
     ("test_case.ticket_linked", TicketChanged),
     ("upload.processed", UploadProcessed),
     ("upload.failed_after_landing", FailedAfterLanding),
+    ("flake_costs.exceeded", FlakeCostsExceeded),
 )
 """Events and their messages."""
