@@ -120,10 +120,10 @@ def _exit_code(
 def _interrupt(process: subprocess.Popen[bytes], folder: Path) -> None:
     """End a run as a person or a CI system does: SIGINT to all of it, then harder."""
     deadline = time.monotonic() + START_WITHIN_S
-    while not (folder / STARTED).exists() and process.poll() is None:
-        if time.monotonic() > deadline:
-            break
-        time.sleep(LOOK_EVERY_S)
+    while not (folder / STARTED).exists() and time.monotonic() < deadline:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(LOOK_EVERY_S)
+            return
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             return

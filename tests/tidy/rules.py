@@ -17,6 +17,7 @@ SLEEPERS = (
     "tests/harness/clock.py",
     "tests/whole_service/loop.py",
     "tests/flaky/recorded/record.py",
+    "tests/laboratory/record.py",
 )
 # Packages whose docstring is a whole theory with a worked example.
 THEORIES = ("service/mergequeue/engine/__init__.py", "service/testhealth/detector/__init__.py")
@@ -236,8 +237,8 @@ def definitions(source: Source) -> Iterator[str]:
 def sleeping(source: Source) -> Iterator[str]:
     """A test waits for a thing, never for time to pass; sleep(0) lets others run.
 
-    The harness's clock is the authority that moves time, as the product's is. The script that
-    records real runners is no test: it lets a second pass, so that time stamps differ.
+    The harness's clock is the authority that moves time, as the product's is. The scripts that
+    record real runners are no tests: they let a second pass, so that time stamps differ.
     """
     if not is_in(source.path, "tests") or str(source.path) in SLEEPERS:
         return
