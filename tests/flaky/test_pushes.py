@@ -1,10 +1,12 @@
 """Failures of one push alone: several pull requests agree where nobody runs a job again."""
 
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import pytest
 
 from service.testhealth.detector.evidence import Stream
+from service.testhealth.detector.pushes import JobRuns
 from service.vocabulary import Health as Status
 from tests.flaky.histories import T, at, in_an_old_repository
 
@@ -74,3 +76,39 @@ def test_a_failure_that_passed_again_on_the_same_code_counts_once():
     story.again(story.ran(at(1, 605), "F", pr=900))
     story.ran(at(1, 665), "P", pr=900)
     assert [event.stream for event in story.ledger().events_of(T)] == [Stream.A]
+
+
+@dataclass
+class Sent:
+    """An upload that counts how often it is asked for its code."""
+
+    at: datetime
+    digest: str
+    source: str
+    machine: str = ""
+    asked: int = 0
+
+    @property
+    def code(self):
+        self.asked += 1
+        return f"tree of {self.digest}"
+
+
+@dataclass
+class Ran:
+    upload: Sent
+    passing: int = 1
+    failing: int = 0
+
+
+@pytest.mark.parametrize("pushes", [100, 400])
+def test_an_upload_to_a_branch_of_many_pushes_looks_at_each_of_them_a_few_times(pushes):
+    ran = [Ran(Sent(at(1, nth), f"{nth:03}", "/develop")) for nth in range(pushes)]
+    job = JobRuns("tests")
+    job.change(ran[:-1], [])
+    assert max(each.upload.asked for each in ran) <= 50
+    for each in ran:
+        each.upload.asked = 0
+    job.change(ran[-1:], [])
+    job.change([], ran[:1])
+    assert max(each.upload.asked for each in ran) <= 10

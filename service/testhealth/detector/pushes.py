@@ -7,7 +7,8 @@ pushes in a row is broken by its pull request and not counted (docs/design/detec
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -122,7 +123,7 @@ class JobRuns:
     def change(self, added: Iterable[Run], removed: Iterable[Run]) -> dict[PushKey, Alone]:
         """Add and remove runs; return the pushes whose lone failures changed, as they were."""
         dirty: set[PushKey] = set()
-        added = list(added)
+        added, removed = list(added), list(removed)
         for run in removed:
             key = _key(run)
             dirty |= self._around(key)
@@ -136,32 +137,40 @@ class JobRuns:
             insort(self.of_source.setdefault(run.upload.source, []), key)
         for run in added:
             dirty |= self._around(_key(run))
+        # The pushes of one source look at each other: once for all, as a branch may have thousands.
+        for source in {run.upload.source for run in (*added, *removed)} - {""}:
+            mine = self.of_source[source]
+            dirty |= {(source, self.runs[each].upload.code) for each in mine}
         # Those that were around a run that is gone may be seen by others now.
-        return {key: before for key in dirty if (before := self._renew(key)) is not None}
+        return dict(self._renewed(dirty))
 
     def _around(self, key: RunKey) -> set[PushKey]:
-        """The pushes that look at this run."""
+        """The pushes of all sources that look at this run."""
         place = bisect_left(self.order, key)
         near = self.order[max(0, place - REACH - 1) : place + REACH + 2]
-        run = self.runs[key]
-        found = [(self.runs[each].upload.source, self.runs[each].upload.code) for each in near]
-        if run.upload.source:
-            mine = self.of_source[run.upload.source]
-            found += [(run.upload.source, self.runs[each].upload.code) for each in mine]
-        return {(source, code) for source, code in found if source}
+        found = [self.runs[each].upload for each in near]
+        return {(sent.source, sent.code) for sent in found if sent.source}
 
-    def _renew(self, key: PushKey) -> Alone | None:
-        """Find the lone failures of a push again; what they were, if they are others now."""
-        before, now = self.alone.pop(key, NOBODY), self.found(*key)
-        if now.tests:
-            self.alone[key] = now
-        return None if before == now else before
+    def _renewed(self, dirty: Iterable[PushKey]) -> Iterator[tuple[PushKey, Alone]]:
+        """Find the lone failures of pushes again; yield those that changed, as they were."""
+        codes_of: defaultdict[str, set[str]] = defaultdict(set)
+        for source, code in dirty:
+            codes_of[source].add(code)
+        for source, codes in codes_of.items():
+            pushes = self._pushes(source)
+            places = {push.code: place for place, push in enumerate(pushes)}
+            for code in codes:
+                key, place = (source, code), places.get(code)
+                now = NOBODY if place is None else self._found(source, pushes, place)
+                before = self.alone.pop(key, NOBODY)
+                if now.tests:
+                    self.alone[key] = now
+                if before != now:
+                    yield key, before
 
-    def found(self, source: str, code: str) -> Alone:
-        """The tests that failed in this push of this source alone."""
-        pushes = self._pushes(source)
-        place = next((n for n, each in enumerate(pushes) if each.code == code), None)
-        if place is None or place + 1 == len(pushes):
+    def _found(self, source: str, pushes: Sequence[Push], place: int) -> Alone:
+        """The tests that failed alone in one of the pushes of this source."""
+        if place + 1 == len(pushes):
             return NOBODY
         here, after = pushes[place], pushes[place + 1]
         failed = here.red & after.green
