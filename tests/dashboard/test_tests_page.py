@@ -125,6 +125,11 @@ async def test_many_tests_fit_on_small_pages(stage):
         assert len(uploads.body) < 100_000
 
 
+def pages_of_tests(links):
+    """Those links that lead to the page of a test."""
+    return [link for link in links if re.match(rf"{PATH}/[0-9a-f-]{{36}}$", link)]
+
+
 async def test_a_test_shows_its_trace_its_variants_and_the_pull_requests_it_hit(stage):
     case = upload_stage.a_case("total", "F")
     first = case.explicit_attempts[0]
@@ -139,9 +144,9 @@ async def test_a_test_shows_its_trace_its_variants_and_the_pull_requests_it_hit(
     token = await token_of(stage.runtime, Role.READ)
     async with browsing(stage.runtime, token) as browser:
         listed = await browser.see(f"{PATH}?status=all&variant=windows")
-        (path,) = [link for link in listed.links if link.startswith(f"{PATH}/")]
+        (path,) = pages_of_tests(listed.links)
         variant = await browser.see(path)
-        (other,) = [link for link in variant.links if link.startswith(f"{PATH}/")]
+        (other,) = pages_of_tests(variant.links)
         page = await browser.see(other)
         assert "assert <b>1</b>" in page.text
         assert "https://github.test/octo/widgets/pull/7" in page.links

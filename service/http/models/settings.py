@@ -121,7 +121,7 @@ def _checked(kind: object, setting: Setting) -> object:
     """Return the type of a setting in a request."""
     match setting.bounds:
         case Range(minimum, maximum):
-            number = Integer if kind is int else float
+            number = Integer if int in (kind, *get_args(kind)) else float
             return Annotated[number, Field(ge=minimum, le=maximum)]
         case Chars(maximum, form):
             return _text(maximum, form)
