@@ -1,6 +1,7 @@
 """What runners say of their own ends: each reason has its sentence, and each word its bound."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -133,7 +134,8 @@ def test_any_other_end_is_a_gap_whatever_the_tables_and_settings_say(end, said):
 
 def test_a_runner_that_passes_without_a_test_is_no_gap():
     empty = RunnerEnd("2", "pytest", EndReason.NO_TESTS, 0)
-    assert gaps_of(FAILED, empty) == ()
+    named = ExitCodes(named=frozenset({1}))
+    assert gaps_of(FAILED, empty, runner="sh", codes=named) == ()
 
 
 def test_files_that_did_not_load_are_named_up_to_a_number():
@@ -154,10 +156,23 @@ def test_one_run_that_ends_in_two_ways_is_a_gap():
 
 
 def test_a_line_that_is_added_takes_no_gap_away():
-    forged = replace(FAILED, run="2", planned=0, passed=0)
-    for reason in EndReason:
-        honest = replace(FAILED, reason=reason, unloaded=(BROKEN,))
-        assert set(gaps_of(honest)) <= {*gaps_of(honest, forged)}
+    """An honest end, and any line beside it that the code under test writes."""
+    honest = [
+        replace(FAILED, reason=reason, exit_code=code, failed=failed)
+        for reason in EndReason
+        for code in (0, 1)
+        for failed in (0, 1)
+    ]
+    added = [
+        replace(FAILED, run="2", runner=runner, reason=reason, exit_code=code, planned=0)
+        for runner in ("pytest", "jest")
+        for reason, code in ((EndReason.TESTS_FAILED, 1), (EndReason.PASSED, None))
+    ]
+    for end, line in product(honest, added):
+        for runner, code in product(("pytest", "pytest-cov", "sh"), (0, 1)):
+            is_held = gaps_of(end, runner=runner, code=code) != ()
+            is_held_still = gaps_of(end, line, runner=runner, code=code) != ()
+            assert is_held_still or not is_held, (end, line, runner, code)
 
 
 def test_a_silent_file_has_loaded_if_its_runner_says_so():
