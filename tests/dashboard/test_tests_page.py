@@ -1,5 +1,6 @@
 """The page that lists the tests of a repository by the harm that they do."""
 
+import re
 from datetime import timedelta
 
 import pytest
