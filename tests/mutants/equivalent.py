@@ -180,25 +180,6 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_Walk.__init__: settled and settled.since -> settled": (
             "Without an open span it is not read when one was renewed."
         ),
-        "_Walk.take: self._log_score() >= self._limit -> self._log_score() > self._limit": (
-            "No score is exactly the limit."
-        ),
-        "_Walk._resolve: self._since is None or self._renewed is None -> self._renewed is None": (
-            "Both are set together."
-        ),
-        "_Walk._resolve: self._since is None or self._renewed is None -> self._since is None": (
-            "Both are set together."
-        ),
-        "_Walk._resolve: day - self._renewed.toordinal() <= QUIET_DAYS_MIN -> "
-        "day - self._renewed.toordinal() < QUIET_DAYS_MIN": (
-            "After so few days no span ends; it saves counting."
-        ),
-        "_Walk._log_score: False -> True": "The events do not change the score; it saves a list.",
-        "_Walk._last: newest and newest.log_score >= self._limit -> "
-        "newest.log_score >= self._limit": "A span that an event began has a newest event.",
-        "_Walk._last: newest.log_score >= self._limit -> newest.log_score > self._limit": (
-            "No score is exactly the limit."
-        ),
     },
     "service/testhealth/detector/health.py": {
         "_why_healthy: each.until or each.since -> each.until": "All of them have ended.",

@@ -152,7 +152,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "service/mergequeue/operations/commit_values.py": ("tests/operations/test_landing.py",),
     "service/mergequeue/operations/consents.py": ("tests/operations/test_sensitive_files.py",),
     "service/mergequeue/early_rules.py": ("tests/mergequeue/test_early_rules.py",),
-    "service/mergequeue/store/early_failures.py": ("tests/store/test_failed_parts.py",),
+    "service/mergequeue/store/failed_parts.py": ("tests/store/test_failed_parts.py",),
     "service/mergequeue/operations/early_failures.py": ("tests/operations/test_early_failures.py",),
     "service/mergequeue/operations/early_lessons.py": (
         "tests/mergequeue/test_early_rules.py",

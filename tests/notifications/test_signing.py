@@ -133,6 +133,7 @@ def test_an_endpoint_wants_events_by_name_by_group_or_all():
             "queue",
             "target",
             "conflict",
+            "flake_costs",
             "webhook",
         )
     }
