@@ -172,17 +172,16 @@ async def _settled_once(flow: Any, row: Any) -> None:
 class _Kept:
     """A moment that is not forgotten once it is known."""
 
-    def __get__(self, flow: Any, _: object = None) -> datetime | None:
-        found: datetime | None = vars(flow).get("kept")
-        return found
+    def __get__(self, flow: Any, _: object = None) -> Any:
+        return vars(flow).get("kept")
 
-    def __set__(self, flow: Any, value: datetime | None) -> None:
+    def __set__(self, flow: Any, value: Any) -> None:
         if value is not None:
             vars(flow)["kept"] = value
 
 
 def _checked_once(patch: Patch) -> None:
-    patch.setattr(Flow, "_checked_at", _Kept(), raising=False)
+    patch.setattr(Flow, "_checked_s", _Kept(), raising=False)
 
 
 def _doubled(now: datetime, attempts: int, _: ProviderError) -> datetime:
@@ -240,7 +239,7 @@ FAULTS = {
         _replaced(effects, "perform", _as_if_new), 5, WRITES_FAIL
     ),
     "an effect is stored as sent only after it was sent": Fault(
-        _replaced(outbox, "mark_sent", _marked_later), 2, WRITES_FAIL
+        _replaced(outbox, "mark_sent", _marked_later), 4, WRITES_FAIL
     ),
     "a landing is given up": Fault(
         _replaced(effects, "_wait", _landing_given_up), 0, LANDINGS_FAIL
@@ -253,7 +252,7 @@ FAULTS = {
     ),
     "lost claims are not freed at once": Fault(_checked_once, 0, CLAIMS_LOST),
     "a settlement is tried once": Fault(
-        _replaced(Flow, "_one", _settled_once), 0, SETTLEMENTS_FAIL
+        _replaced(Flow, "_one", _settled_once), 7, SETTLEMENTS_FAIL
     ),
 }
 
