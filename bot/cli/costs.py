@@ -40,7 +40,7 @@ class Format(StrEnum):
 
 
 BEFORE: Mapping[Format, str] = {Format.PYTEST: "", Format.JEST: "--runTestsByPath "}
-"""What stands before the files on a runner's command line."""
+"""The words before the files on each runner's command line."""
 
 
 @options.repository_command(app)

@@ -23,7 +23,7 @@ LOOK_S = 1.0
 """Report files are looked for this often; less often where a look takes long."""
 
 LOOK_SHARE = 20
-"""The pause between two looks is at least so many times as long as a look."""
+"""A pause between two looks lasts at least this many times as long as a look."""
 
 
 class EndedTest(NamedTuple):

@@ -14,7 +14,7 @@ from bot.uploader.transport import Json
 
 ENDS_MAX = 50
 BYTES_MAX = 32_768
-"""Of all ends together, as JSON: half of what the metadata of an upload may have."""
+"""The limit of all ends together as JSON: half of the limit of an upload's metadata."""
 
 LISTED_MAX = 20
 TEXT_MAX = 255
@@ -41,7 +41,7 @@ KILLED = "killed"
 
 
 def read(path: Path) -> list[Json]:
-    """Return how each run ended that a file of lines tells of; empty if it tells of none.
+    """Return how each run in a file of lines ended; empty if the file has none.
 
     If there are more than can be sent, those are left out that ended best.
     """
@@ -58,8 +58,8 @@ def read(path: Path) -> list[Json]:
             begun[run] = {"run": run, "runner": runner, "reason": KILLED}
         elif value.get("event") == "end" and value.get("reason") in REASONS:
             ends.append(_end_of(value, run, runner))
-    told = {end["run"] for end in ends}
-    ends = [*(start for run, start in begun.items() if run not in told), *ends]
+    ended = {end["run"] for end in ends}
+    ends = [*(start for run, start in begun.items() if run not in ended), *ends]
     return _bounded(sorted(ends, key=_goodness)[:ENDS_MAX])
 
 
