@@ -15,6 +15,7 @@ from service.evidence.store import base_uploads
 from service.provenance import Proof
 from service.testhealth.detector import completeness
 from service.testhealth.detector.completeness import Expectation, MissingTest, Part
+from service.testhealth.detector.runner_ends import SPEAKERS
 from service.testhealth.reports.reading import SUITE_FAILURE, UNNAMED
 from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.store import listings
@@ -114,6 +115,7 @@ def expectation(
         skipped=_skipped(lookup, base, siblings, sent),
         has_exit_code=all(each.account.exit_code is not None for each in base),
         landed=_landed(base),
+        speaking=_speaking(base),
     )
     newest = set[int]().union(*runs[0].values())
     return _named(lookup, expected, missing, set[int]().union(*present.values()), newest)
@@ -244,6 +246,17 @@ def _counted(tests: Mapping[str, set[int]], jobs: Set[str]) -> Counter[int]:
         if job in jobs:
             counted.update(nos)
     return counted
+
+
+def _speaking(base: Iterable[Upload]) -> frozenset[str]:
+    """Return the runners that said in all of their uploads how they ended."""
+    spoke: dict[str, bool] = {}
+    for each in base:
+        speaker = SPEAKERS.get(each.account.runner)
+        if speaker is not None:
+            has_spoken = any(end.runner == speaker for end in each.runner_ends)
+            spoke[speaker] = spoke.get(speaker, True) and has_spoken
+    return frozenset(speaker for speaker, has_spoken in spoke.items() if has_spoken)
 
 
 def _landed(base: Iterable[Upload]) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ FAILED: dict[str, Any] = {
     "passed": 3,
     "failed": 1,
 }
+PASSED = {**FAILED, "reason": "passed", "exit_code": 0, "passed": 4, "failed": 0}
 NEW = {"file": "tests/new.test.js", "message": "SyntaxError: Unexpected token"}
 COVERAGE = {"runner": "pytest-cov"}
 NO_CART = {name: inside for name, inside in RED.items() if name != CART}
@@ -42,7 +43,7 @@ async def ask(world: World) -> Asker:
     asking = await asker(world)
     await world.make_queue(confirm_failures="OFF")
     for run_id in "12":
-        await command.on_main(asking, GREEN, 0, run_id)
+        await command.on_main(asking, GREEN, 0, run_id, runner_ends=[PASSED])
     await command.quarantine(asking)
     return asking
 
@@ -155,6 +156,18 @@ async def test_a_run_lands_by_the_word_of_its_runner(world: World, ask: Asker, r
     await ci.ends(ask, gate.run.prs[0], {"total": "failed" if code else ""}, sends=False)
     await world.settle()
     assert bool(await landed_on(world)) is (reason == "tests_failed")
+
+
+async def test_a_runner_is_believed_where_it_speaks_on_the_target_branch_too(
+    world: World, ask: Asker
+) -> None:
+    """Hurts everybody who builds main: a test writes the line of a plug-in that is not there."""
+    await command.on_main(ask, GREEN, 0, "3")
+    gate = await under_test(world, None)
+    story = STORIES["the coverage was high enough"]
+    answer = await answer_of(ask, gate, story, runner_ends=[told()])
+    assert answer["verdict"]["exit_code"] == 1
+    assert "ended with 1" in reasons(answer)
 
 
 async def test_a_word_is_proved_as_far_as_its_upload_is(world: World, ask: Asker) -> None:

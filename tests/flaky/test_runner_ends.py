@@ -30,9 +30,10 @@ def gaps_of(
     code: int | None = 1,
     missing: tuple[MissingTest, ...] = (),
     codes: ExitCodes = completeness.NO_CODES,
+    speaking: tuple[str, ...] = ("pytest", "jest"),
 ) -> tuple[str, ...]:
     part = Part(Account(exit_code=code, runner=runner), 1, tests=4, ends=ends)
-    report = JobReport("unit", (part,), Expectation(9, missing), codes=codes)
+    report = JobReport("unit", (part,), Expectation(9, missing, speaking=frozenset(speaking)), codes=codes)
     return completeness.gaps_of(report, TOUCHED)
 
 
@@ -42,6 +43,14 @@ def test_a_runner_that_only_failed_tests_explains_its_code():
     named = replace(FAILED, runner="jest")
     assert gaps_of(named, runner="jest") == ()
     assert gaps_of(replace(named, exit_code=2), runner="jest", code=2) == ()
+
+
+def test_a_runner_that_is_silent_on_the_target_branch_explains_nothing():
+    (gap,) = gaps_of(FAILED, speaking=("jest",))
+    assert gap.startswith("the command ended with 1, and nothing shows")
+    assert len(gaps_of(FAILED, runner="pytest", missing=(MAIL,), speaking=())) == 1
+    threshold = replace(FAILED, reason=EndReason.THRESHOLD)
+    assert any("a threshold was missed" in gap for gap in gaps_of(threshold, speaking=()))
 
 
 @pytest.mark.parametrize("runner", ["sh", "make", "npm", "", "jest"])

@@ -11,7 +11,7 @@ from service.provenance import Proof
 from service.testhealth.detector import runner_ends
 from service.testhealth.detector.gap_texts import code as _code
 from service.testhealth.detector.gap_texts import counted as _counted
-from service.testhealth.detector.runner_ends import Command
+from service.testhealth.detector.runner_ends import SPEAKERS, Command
 from service.testhealth.runner_ends import RunnerEnd
 
 WORDS_SHOWN_MAX = 5
@@ -118,7 +118,7 @@ class Expectation:
     skipped now without having been skipped on the own head of a pull request. `has_exit_code`: its
     earlier uploads sent the exit code of their command. `landed` are pull requests whose test runs
     are among the earlier results: what they deleted is expected only by results before them.
-    `is_unproved`: nothing is expected because no earlier upload is proved to be the job's own. None
+    `speaking` are the runners that always said there how they ended. `is_unproved`: nothing is expected because no earlier upload is proved to be the job's own. None
     instead of a value of this class: the repository has never reported on the branch, so nothing
     can be expected yet.
     """
@@ -129,6 +129,7 @@ class Expectation:
     skipped: tuple[MissingTest, ...] = ()
     has_exit_code: bool = False
     landed: tuple[int, ...] = ()
+    speaking: frozenset[str] = frozenset()
     is_unproved: bool = False
 
     @property
@@ -265,7 +266,7 @@ def _absent_uploads(parts: Iterable[Part]) -> Iterable[tuple[int, int]]:
 
 def _oddly_ended(report: JobReport) -> Iterable[str]:
     """Yield how the command or the job ended, where that says more than that tests failed."""
-    for account, command in _commands(report.parts):
+    for account, command in _commands(report):
         said = runner_ends.gaps_of(command)
         yield from said
         # What a runner says of its end is worth more than what its code usually means.
@@ -286,10 +287,11 @@ def _was_excused(parts: Sequence[Part]) -> bool:
     return bool(failed) and all(account.answered == 0 for account in failed)
 
 
-def _commands(parts: Sequence[Part]) -> Sequence[tuple[Account, Command]]:
+def _commands(report: JobReport) -> Sequence[tuple[Account, Command]]:
     """Return each command once, with what all of its uploads hold."""
+    speaking = report.expectation.speaking if report.expectation else frozenset[str]()
     by_session: dict[str, list[Part]] = {}
-    for at, part in enumerate(parts):
+    for at, part in enumerate(report.parts):
         by_session.setdefault(part.account.session or f"#{at}", []).append(part)
     return [
         (
@@ -300,6 +302,7 @@ def _commands(parts: Sequence[Part]) -> Sequence[tuple[Account, Command]]:
                 ends=tuple(dict.fromkeys(end for part in sent for end in part.ends)),
                 tests=sum(part.tests for part in sent),
                 failed=sum(part.failed for part in sent),
+                is_believed=SPEAKERS.get(sent[-1].account.runner) in speaking,
             ),
         )
         for sent in by_session.values()
@@ -365,7 +368,7 @@ def _unexpected(report: JobReport, changes: Changes) -> Iterable[str]:
             " so the tests that it should report are not known"
         )
         return
-    have_loaded = runner_ends.have_loaded_all([command for _, command in _commands(report.parts)])
+    have_loaded = runner_ends.have_loaded_all([command for _, command in _commands(report)])
     gone = [
         test
         for test in expectation.missing

@@ -1,7 +1,8 @@
 """Judge what runners say about their own ends: the gaps it names, and what it proves.
 
 A word can add a gap for every command. It explains something only for a command that is the runner
-itself, because only then has every runner of the command spoken.
+itself, because only then has every runner of the command spoken, and only if this runner speaks in
+the job on the target branch as well: a test could write the line of a plug-in that is not there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +38,8 @@ ERRORS_NAMED_MAX = 3
 class Command:
     """One command, and what was told of it: by its sender, by its runners, by its report files.
 
-    `tests` and `failed` are those in its report files. `exit_code` None: not sent.
+    `tests` and `failed` are those in its report files. `exit_code` None: not sent. `is_believed`:
+    its runner speaks in this job on the target branch.
     """
 
     runner: str
@@ -45,6 +47,7 @@ class Command:
     ends: tuple[RunnerEnd, ...]
     tests: int
     failed: int
+    is_believed: bool = True
 
     @property
     def own_ends(self) -> tuple[RunnerEnd, ...]:
@@ -78,7 +81,7 @@ def have_loaded_all(commands: Sequence[Command]) -> bool:
 
 
 def _is_whole(command: Command) -> bool:
-    return command.is_direct and not gaps_of(command)
+    return command.is_believed and command.is_direct and not gaps_of(command)
 
 
 def _gaps_of_end(end: RunnerEnd) -> Iterable[str]:
