@@ -33,7 +33,9 @@ def gaps_of(
     speaking: tuple[str, ...] = ("pytest", "jest"),
 ) -> tuple[str, ...]:
     part = Part(Account(exit_code=code, runner=runner), 1, tests=4, ends=ends)
-    report = JobReport("unit", (part,), Expectation(9, missing, speaking=frozenset(speaking)), codes=codes)
+    report = JobReport(
+        "unit", (part,), Expectation(9, missing, speaking=frozenset(speaking)), codes=codes
+    )
     return completeness.gaps_of(report, TOUCHED)
 
 

@@ -243,3 +243,26 @@ async def test_pull_requests_wait_for_failures_that_the_queue_proved_to_be_flaky
     assert (cost.wait_ms, cost.failures) == ((2 * 30 + 5) * 60_000, 2)
     waits = {each.owner: each.whole.wait_ms / 60_000 for each in found.owners}
     assert waits == {"@octo/mail": 30, "@octo/web": 30, "": 5}
+
+
+async def test_a_pull_request_waits_once_for_failures_that_overlap(store, stage):
+    queue = await queue_stage.staged(store)
+    over: dict[str, Any] = {"created_at": at(0), "built_at": at(0), "start_clock": at(0)}
+    failed = {"status": RunStatus.FAILED, **over}
+    passed = {"status": RunStatus.SUCCEEDED, "kind": RunKind.CONFIRMATION, **over}
+    first = a_run(1, (8, 7), finished_at=at(10), sha=FLAKED, **failed)
+    second = a_run(2, (7,), finished_at=at(20), sha=AGAIN, steps=first.steps, **failed)
+    inner = a_run(3, (8,), finished_at=at(25), sha=Sha("c3" * 20), **failed)
+    healed = a_run(4, (8,), finished_at=at(30), steps=inner.steps, **passed)
+    # Its own retry is inside the time that its first failure began.
+    whole = a_run(
+        5, (8, 7), finished_at=at(40), steps=first.steps, is_flaky=True, attempt=2,
+        rerun_at=at(35), **passed,
+    )  # fmt: skip
+    await queue.put(a_queue(), runs=(first, second, inner, healed, whole))
+    tests = {"mail": ("P", 6.0)}
+    await ran(stage, 0, tests, codeowners=OWNERS)
+    await ran(stage, 0, {"mail": ("F", 6.0)}, sha=FLAKED, branch=first.branch)
+    await counted(stage)
+    cost = (await costs_of(stage, 2)).weeks[0].cost
+    assert (cost.wait_ms, cost.failures) == (2 * 30 * 60_000, 4)

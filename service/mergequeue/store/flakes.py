@@ -6,6 +6,7 @@ failed on a commit that then passed. See docs/design/test-costs.md 4.
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -26,7 +27,8 @@ LOOK_BACK = timedelta(days=2)
 class Flaked(NamedTuple):
     """Tests of a commit failed, and turned out to be flaky when a run passed at `until`.
 
-    `waits` are how long each pull request of both runs waited from the failure to the pass.
+    `waits` are how long each pull request of both runs waited from the failure to the pass. Time
+    in which it waited for an earlier pass as well is no wait of this one.
     """
 
     sha: Sha
@@ -83,17 +85,35 @@ def flaked(
     """Return the flakes that a pass in `[since, until)` proved, the first pass first."""
     asked = {"of_repository": repository_id, "since": since - LOOK_BACK, "until": until}
     ended = [_Ended(*row) for row in session.execute(_ENDED, asked)]
-    pairs = [pair for pair in _contradictions(ended) if pair[1].finished_at >= since]
+    pairs = _contradictions(ended)
     prs = _prs_of(session, [run.id for pair in pairs for run in pair])
+    waited: defaultdict[int, _Waited] = defaultdict(_Waited)
     found = []
     for failed, passed in pairs:
         begun = passed.rerun_at if failed is passed else failed.finished_at
         if begun is None or failed.sha is None:
             continue
-        waited = passed.finished_at - begun
-        both = prs[failed.id] & prs[passed.id]
-        found.append(Flaked(Sha(failed.sha), passed.finished_at, (waited,) * len(both)))
+        both = sorted(prs[failed.id] & prs[passed.id])
+        waits = tuple(waited[pr].add(begun, passed.finished_at) for pr in both)
+        if passed.finished_at >= since:
+            found.append(Flaked(Sha(failed.sha), passed.finished_at, waits))
     return tuple(found)
+
+
+@dataclass
+class _Waited:
+    """The times in which one pull request has waited, apart from each other."""
+
+    times: list[tuple[datetime, datetime]] = field(default_factory=list)
+
+    def add(self, begun: datetime, until: datetime) -> timedelta:
+        """Add a wait that ends after all others, and return what is new of it."""
+        overlapping = [(start, end) for start, end in self.times if end > begun]
+        known = sum((end - max(start, begun) for start, end in overlapping), timedelta())
+        apart = [time for time in self.times if time not in overlapping]
+        first = min((begun, *(start for start, _ in overlapping)))
+        self.times = [*apart, (first, until)]
+        return until - begun - known
 
 
 def _contradictions(ended: Sequence[_Ended]) -> list[tuple[_Ended, _Ended]]:

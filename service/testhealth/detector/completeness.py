@@ -118,9 +118,9 @@ class Expectation:
     skipped now without having been skipped on the own head of a pull request. `has_exit_code`: its
     earlier uploads sent the exit code of their command. `landed` are pull requests whose test runs
     are among the earlier results: what they deleted is expected only by results before them.
-    `speaking` are the runners that always said there how they ended. `is_unproved`: nothing is expected because no earlier upload is proved to be the job's own. None
-    instead of a value of this class: the repository has never reported on the branch, so nothing
-    can be expected yet.
+    `speaking` are the runners that always said there how they ended. `is_unproved`: nothing is
+    expected because no earlier upload is proved to be the job's own. None instead of a value of
+    this class: the repository has never reported on the branch, so nothing can be expected yet.
     """
 
     expected: int
