@@ -357,15 +357,19 @@ def _unwrapped(command: Sequence[str]) -> Sequence[str]:
 
 def _program_in(words: Sequence[str]) -> tuple[int, str]:
     for at, word in enumerate(words):
-        plain = _plain_name(word)
-        is_launcher = _LAUNCHERS.fullmatch(re.sub(r"[\d.]+$", "", plain))
+        plain, launcher = _plain_name(word), _launcher_name(word)
         if plain in _OF_SCRIPTS and _OF_PROGRAMS & {*words[at + 1 : at + 2]}:
             continue
-        if plain in _OF_PROGRAMS:
+        if launcher in _OF_PROGRAMS or _LAUNCHERS.fullmatch(re.sub(r"[\d.]+$", "", launcher)):
             continue
-        if plain and not plain.startswith("-") and "=" not in plain and not is_launcher:
+        if plain and not plain.startswith("-") and "=" not in plain:
             return at, plain
     return len(words), ""
+
+
+def _launcher_name(word: str) -> str:
+    """Return the name under which a word may be a launcher: a script `run.py` is none."""
+    return re.sub(r"\.(?:exe|cmd|bat)$", "", re.split(r"[/\\]", word)[-1].lower())
 
 
 def _plain_name(word: str) -> str:

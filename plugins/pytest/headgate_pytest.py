@@ -171,6 +171,12 @@ class _Run:
             node.workerinput[_WORKER] = True
 
     @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Count the tests that a worker has found; with `--keep-duplicates` some come twice."""
+        with suppress(Exception):
+            self._planned = len(set(ids))
+
+    @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """Note a worker of pytest-xdist that has crashed."""
         with suppress(Exception):
@@ -236,6 +242,7 @@ class _Run:
         has_failed = "failed" in self._outcomes.values()
         usual = _TESTS_FAILED if has_failed else 0 if planned else _NO_TESTS
         is_usual = code in (0, usual) or is_stopped or bool(self._unloaded)
+        is_short = is_stopped and planned > len(self._outcomes)
         is_below = session.testsfailed > self._failures
         if not is_usual and not is_below:
             said = f"a plug-in ended pytest with {code}, which would have ended with {usual}"
@@ -244,7 +251,7 @@ class _Run:
             ("unloaded", bool(self._unloaded)),
             ("error_outside", bool(self._outside)),
             ("threshold", is_below),
-            ("stopped_early", is_stopped or code == _INTERRUPTED),
+            ("stopped_early", is_short or code == _INTERRUPTED),
             ("tests_failed", has_failed),
             ("no_tests", planned == 0),
         )

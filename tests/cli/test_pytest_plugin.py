@@ -130,6 +130,13 @@ def test_all_passed_and_nothing_to_run(run: Run) -> None:
     assert run("--no-such-option") == (4, [])
 
 
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "xdist"])
+def test_files_that_are_named_twice(run: Run, workers: list[str]) -> None:
+    code, told = run(*workers, "--keep-duplicates", "test_a.py", "test_a.py")
+    assert (code, ended(told)["reason"]) == (0, "passed")
+    assert {name: ended(told)[name] for name in COUNTS} == COUNTS
+
+
 def test_a_file_that_does_not_load(run: Run, tmp_path: Path) -> None:
     (tmp_path / "test_b.py").write_text("import nope\n")
     file = {"file": "test_b.py", "message": "ModuleNotFoundError: No module named 'nope'"}
@@ -163,6 +170,9 @@ def test_coverage_that_is_too_low(run: Run) -> None:
 def test_runs_that_stop(run: Run) -> None:
     code, told = run("-x", TOTAL="1")
     assert (code, ended(told)["reason"], ended(told)["not_run"]) == (1, "stopped_early", 4)
+    # Nothing was left to run when the limit was reached.
+    code, told = run("-x", "test_a.py::test_again", "test_a.py::test_total", TOTAL="1")
+    assert (code, ended(told)["reason"], ended(told)["not_run"]) == (1, "tests_failed", 0)
     for how, expected in (("EXIT", 1), ("INTERRUPT", 2)):
         code, told = run(**{how: "1"})
         assert (code, ended(told)["reason"]) == (expected, "interrupted")

@@ -24,6 +24,8 @@ def folder(monkeypatch, tmp_path):
         (["npm", "exec", "mocha"], "mocha"),
         (["pnpm", "dlx", "mocha"], "mocha"),
         (["python", "-m"], ""),
+        (["C:\\Python\\python3.exe", "-m", "pytest"], "pytest"),
+        (["bin/npx.cmd", "jest"], "jest"),
         (["ctest", "--output-junit", "r.xml"], "ctest"),
         (["cargo", "+nightly", "nextest", "run"], "cargo nextest"),
         (["bazelisk", "--batch", "test", "//..."], "bazel test"),
@@ -51,6 +53,8 @@ def test_the_runner_is_the_first_program_that_is_no_launcher(command, runner):
         (["cargo", "run", "nextest"], "cargo run"),
         (["bazel", "run", "//ci:test"], "bazel run"),
         (["go", "run", "./gotestsum"], "go run"),
+        (["python", "run.py", "jest"], "run"),
+        (["node", "exec.js", "vitest"], "exec"),
     ],
 )
 def test_a_program_that_runs_more_than_tests_is_not_the_runner(command, runner):
