@@ -25,7 +25,7 @@ from service.testhealth.detector import figures
 from service.testhealth.filters import NO_OWNER, TestFilter, TestOrder
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store.attempts import attempts, impacts
-from service.testhealth.store.cases import shared
+from service.testhealth.store.cases import IS_UNHEALTHY, shared
 from service.testhealth.store.listings import (
     HERE,
     RECORDS,
@@ -130,6 +130,8 @@ class AllTests:
         conditions: list[ColumnElement[bool]] = [cases.c.is_known.is_(True)]
         if wanted.statuses:
             conditions.append(cases.c.status.in_([each.value for each in wanted.statuses]))
+            if Health.HEALTHY not in wanted.statuses:
+                conditions.append(IS_UNHEALTHY)
         if wanted.search:
             searched = (cases.c.name, cases.c.file, cases.c.classname, cases.c.parent)
             parts = (each.icontains(wanted.search, autoescape=True) for each in searched)
@@ -188,7 +190,6 @@ class CostOfTests(NamedTuple):
         return timedelta(milliseconds=self.cost_ms)
 
 
-_IS_UNHEALTHY = cases.c.status.in_([each.value for each in UNHEALTHY])
 SELECT_COUNTS = (
     select(
         cases.c.status, func.count().label("tests"), func.sum(cases.c.cost_rank).label("cost_rank")
@@ -202,7 +203,7 @@ SELECT_HIT = (
     .join(
         impacts, and_(impacts.c.repository_id == cases.c.repository_id, impacts.c.no == cases.c.no)
     )
-    .where(cases.c.repository_id == HERE, _IS_UNHEALTHY, impacts.c.is_counted.is_(True))
+    .where(cases.c.repository_id == HERE, IS_UNHEALTHY, impacts.c.is_counted.is_(True))
 )
 _OF_CASE = and_(attempts.c.repository_id == cases.c.repository_id, attempts.c.no == cases.c.no)
 
@@ -215,7 +216,7 @@ def cost_of_tests(session: Connection, repository_id: int, now: datetime) -> Cos
         select(func.count())
         .select_from(cases)
         .join(attempts, _OF_CASE)
-        .where(cases.c.repository_id == HERE, _IS_UNHEALTHY)
+        .where(cases.c.repository_id == HERE, IS_UNHEALTHY)
         .where(attempts.c.is_eligible.is_(True), attempts.c.ran_at > since)
         .where(attempts.c.outcome == Outcome.FAILED.value)
     )
@@ -243,7 +244,7 @@ _WORST = (
     select(cases.c.repository_id, cases.c.no, cases.c.impact_rank)
     .where(
         cases.c.repository_id.in_(bindparam("of_repositories", expanding=True)),
-        _IS_UNHEALTHY,
+        IS_UNHEALTHY,
         cases.c.is_known.is_(True),
         or_(cases.c.impact_rank < 0, cases.c.cost_rank < 0),
     )
@@ -407,7 +408,7 @@ def owners(session: Connection, repository_id: int) -> list[str]:
     """Return the owners of unhealthy tests, sorted, at most 200."""
     statement = select(cases.c.owners).distinct().where(cases.c.repository_id == repository_id)
     found: set[str] = set()
-    for text in session.execute(statement.where(_IS_UNHEALTHY)).scalars():
+    for text in session.execute(statement.where(IS_UNHEALTHY)).scalars():
         found.update(orjson.loads(text))
     return sorted(found)[:OWNERS_MAX]
 

@@ -17,6 +17,7 @@ from sqlalchemy import (
     case,
     func,
     literal,
+    literal_column,
     or_,
     select,
     update,
@@ -92,6 +93,9 @@ class Doubtful(NamedTuple):
 shared = TestedRepositoryRow.__table__
 cases = CaseRow.__table__
 aliases = CaseAliasRow.__table__
+
+# In this form the databases know that the indexes of unhealthy tests have what is asked for.
+IS_UNHEALTHY = cases.c.status != literal_column(f"'{Health.HEALTHY.value}'")
 
 NAMES: JsonCodec[tuple[RepositoryKey, ...]] = JsonCodec(tuple[RepositoryKey, ...])
 OWNERS: JsonCodec[tuple[str, ...]] = JsonCodec(tuple[str, ...])

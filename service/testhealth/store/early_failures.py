@@ -8,10 +8,9 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database.codec import RowCodec
 from service.testhealth.early_failures import EarlyFailure
-from service.testhealth.store.cases import TEXT_MAX, Place, keys_of
+from service.testhealth.store.cases import IS_UNHEALTHY, TEXT_MAX, Place, keys_of
 from service.testhealth.store.tables_evidence import EarlyFailureRow
 from service.testhealth.store.tables_tests import CaseOverrideRow, CaseRow
-from service.vocabulary import Health
 
 failures = EarlyFailureRow.__table__
 cases = CaseRow.__table__
@@ -82,9 +81,7 @@ def namesakes(session: Connection, repository_id: int, name: str) -> list[int]:
     No index has the names, so the tests are found by what makes them matter here.
     """
     named = (cases.c.repository_id == repository_id, cases.c.name == name[:TEXT_MAX])
-    unhealthy = select(cases.c.no).where(
-        *named, cases.c.status.in_((Health.FLAKY.value, Health.BROKEN.value))
-    )
+    unhealthy = select(cases.c.no).where(*named, IS_UNHEALTHY)
     overridden = (
         select(cases.c.no)
         .join(

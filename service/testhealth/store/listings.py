@@ -22,6 +22,7 @@ from sqlalchemy import (
 
 from service.database import bulk
 from service.testhealth.detector.quarantine import QuarantineSetting
+from service.testhealth.store.cases import IS_UNHEALTHY
 from service.testhealth.store.failing import CommonFailure
 from service.testhealth.store.figures import Rates
 from service.testhealth.store.numbered import Numbered
@@ -133,26 +134,25 @@ RECORDS = (
     .outerjoin(tickets, SAME_TICKET)
     .where(cases.c.repository_id == HERE)
 )
+IS_OF_STATUS = and_(cases.c.status == STATUS, IS_UNHEALTHY)
 SELECT_NUMBERED = RECORDS.where(bulk.among(cases.c.no, "of_numbers"))
 SELECT_MARKED = select(cases.c.no).where(
     cases.c.repository_id == HERE,
     bulk.among(cases.c.no, "of_numbers"),
     or_(
-        cases.c.status != Health.HEALTHY.value,
+        IS_UNHEALTHY,
         _has(overrides.c.repository_id, overrides.c.no),
         _has(events.c.repository_id, events.c.no),
     ),
 )
 
 _UNHEALTHY = Numbered(
-    select(cases.c.no).where(cases.c.repository_id == HERE, cases.c.status == STATUS),
+    select(cases.c.no).where(cases.c.repository_id == HERE, IS_OF_STATUS),
     cases.c.no,
     (cases.c.impact_rank, cases.c.no),
 )
 COUNT_UNHEALTHY = (
-    select(func.count())
-    .select_from(cases)
-    .where(cases.c.repository_id == HERE, cases.c.status == STATUS)
+    select(func.count()).select_from(cases).where(cases.c.repository_id == HERE, IS_OF_STATUS)
 )
 
 

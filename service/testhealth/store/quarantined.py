@@ -15,8 +15,8 @@ from service.database.types import Utc
 from service.testhealth.store.listings import (
     COUNT_UNHEALTHY,
     HERE,
+    IS_OF_STATUS,
     SAME_OVERRIDE,
-    STATUS,
     cases,
     overrides,
 )
@@ -40,7 +40,7 @@ _OF_STATUS = Numbered(
     select(cases.c.no, cases.c.status_since.label("at"))
     .select_from(cases)
     .outerjoin(overrides, SAME_OVERRIDE)
-    .where(cases.c.repository_id == HERE, cases.c.status == STATUS)
+    .where(cases.c.repository_id == HERE, IS_OF_STATUS)
     .where(or_(overrides.c.id.is_(None), overrides.c.expires_at <= _NOW)),
     cases.c.no,
     (cases.c.status_since.desc(), cases.c.no.desc()),
@@ -57,7 +57,7 @@ COUNT_OVERRIDDEN = (
         overrides.c.repository_id == HERE,
         overrides.c.is_open.is_(True),
         _IN_FORCE,
-        cases.c.status == STATUS,
+        IS_OF_STATUS,
     )
 )
 

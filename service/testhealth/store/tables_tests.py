@@ -10,6 +10,7 @@ from sqlmodel import Field
 
 from service.database.tables_base import Row, partial, partial_unique
 from service.database.types import Id, Json, Utc
+from service.vocabulary import Health
 
 _GIVEN = {"autoincrement": False}
 
@@ -47,12 +48,7 @@ class CaseRow(Row, table=True):
     """
 
     __tablename__ = "test_case"
-    __table_args__ = (
-        UniqueConstraint("repository_id", "id"),
-        Index("ix_test_case_by_impact", "repository_id", "status", "impact_rank", "no"),
-        Index("ix_test_case_by_harm", "repository_id", "impact_rank", "no"),
-        Index("ix_test_case_by_time", "repository_id", "status", "status_since", "no"),
-    )
+    __table_args__ = (UniqueConstraint("repository_id", "id"),)
 
     repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
     no: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
@@ -84,6 +80,19 @@ partial(
     where=CaseRow.__table__.c.is_known.is_(False),
 )
 _KNOWN = CaseRow.__table__.c.is_known.is_(True)
+# Nearly all tests are healthy, and each index makes storing new ones slower.
+_UNHEALTHY = CaseRow.__table__.c.status != Health.HEALTHY.value
+partial(
+    "ix_test_case_by_impact",
+    *(CaseRow, "repository_id", "status", "impact_rank", "no"),
+    where=_UNHEALTHY,
+)
+partial(
+    "ix_test_case_by_time",
+    *(CaseRow, "repository_id", "status", "status_since", "no"),
+    where=_UNHEALTHY,
+)
+partial("ix_test_case_by_harm", CaseRow, "repository_id", "impact_rank", "no", where=_KNOWN)
 # Their number and their cost by status are read from the first of these indexes alone.
 partial("ix_test_case_places", CaseRow, "repository_id", "file", "classname", where=_KNOWN)
 partial("ix_test_case_by_cost", CaseRow, "repository_id", "status", "cost_rank", "no", where=_KNOWN)

@@ -8,8 +8,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database.codec import RowCodec
 from service.testhealth.detector.ticketing import Opening, TicketIssue
-from service.testhealth.settings import UNHEALTHY
-from service.testhealth.store.cases import Place, keys_of
+from service.testhealth.store.cases import IS_UNHEALTHY, Place, keys_of
 from service.testhealth.store.tables_tests import (
     CaseRow,
     TestSettingsRow,
@@ -84,7 +83,7 @@ def wanting(session: Connection, repository_id: int, wanted: Opening) -> Sequenc
         select(cases.c.no)
         .where(
             cases.c.repository_id == repository_id,
-            cases.c.status.in_([each.value for each in UNHEALTHY]),
+            IS_UNHEALTHY,
             or_(cases.c.status_since <= wanted.since, cases.c.impact_rank <= -wanted.impact),
             cases.c.is_known.is_(True),
             ~has_issue.exists(),
