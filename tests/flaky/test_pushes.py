@@ -62,6 +62,44 @@ def test_failures_while_others_fail_too_are_no_evidence():
     assert events(story) == []
 
 
+def sharded(letters, prs, jobs="12345"):
+    """Pull requests whose pushes run the test in other shards; nobody else ever fails it."""
+    story = in_an_old_repository()
+    for day in range(10):
+        for job in dict.fromkeys(jobs):
+            story.passes(at(day), 24, timedelta(days=1), job=f"shard {job}")
+    for pr in range(prs):
+        for push, (letter, job) in enumerate(zip(letters, jobs, strict=True)):
+            code = f"sha:{pr:03}{push:04}"
+            for shard in dict.fromkeys(jobs):
+                here = letter if shard == job else ""
+                when = at(1 + pr, 605 + 60 * push)
+                story.ran(when, here, pr=900 + pr, code=code, job=f"shard {shard}")
+    return story
+
+
+@pytest.mark.parametrize(
+    ("letters", "jobs"),
+    [("FFP", "122"), ("FFPP", "1222"), ("PFFPP", "12122"), ("FFFP", "1322")],
+)
+def test_a_failure_that_moves_to_another_shard_is_no_evidence(letters, jobs):
+    assert events(sharded(letters, 6, jobs)) == []
+
+
+def test_a_failure_that_passed_in_another_shard_is_evidence():
+    assert len(events(sharded("PFP", 6, "122"))) == 6
+
+
+def test_failures_of_two_legs_of_a_matrix_are_evidence_of_each():
+    story = in_an_old_repository()
+    for leg in ("linux", "mac"):
+        story.passes(at(1), 24, timedelta(days=1), job=leg)
+        for push, letter in enumerate("PFP"):
+            facts = {"pr": 900, "code": f"sha:90{push}", "job": leg}
+            story.ran(at(1, 605 + 60 * push + (leg == "mac")), letter, **facts)
+    assert [event.job for event in events(story)] == ["linux", "mac"]
+
+
 def test_a_push_that_breaks_many_tests_is_no_evidence():
     story = in_an_old_repository()
     calm(story, 1)

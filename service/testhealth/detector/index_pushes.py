@@ -44,4 +44,5 @@ class IndexedPushes:
     def events_of(self, bit: int) -> Iterator[Event]:
         """The events of a test."""
         for job, key in self._of_test.get(bit, ()):
-            yield pushes.event_of(job, key, self._jobs[job].alone[key], bit)
+            if pushes.is_alone(self._jobs, job, key, bit):
+                yield pushes.event_of(job, key, self._jobs[job].alone[key], bit)

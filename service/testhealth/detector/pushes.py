@@ -3,12 +3,13 @@
 Nobody runs a red job again here: the next push of the same pull request passed, and so did other
 pull requests and branches around that time. One such failure proves little, for the next push may
 have mended it. Several pull requests that have nothing else in common do. A test that fails on two
-pushes in a row is broken by its pull request and not counted (docs/design/detector.md 4).
+pushes in a row, in one job or in several, is broken by its pull request and not counted
+(docs/design/detector.md 4).
 """
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -91,15 +92,24 @@ class Push(NamedTuple):
     red: int
 
 
+class Beside(NamedTuple):
+    """A verdict in a run before or after a push."""
+
+    run: RunKey
+    code: str
+    passed: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """The tests that failed in one push alone, on one machine.
+    """The tests that failed in one push alone, on one machine, which ran it at `first`.
 
     By bit: when that was known, and the weight of it (before the crowd).
     """
 
     tests: dict[int, tuple[datetime, float]]
     machine: str = ""
+    first: RunKey | None = None
 
     @property
     def crowd(self) -> float:
@@ -185,7 +195,23 @@ class JobRuns:
                 tests[bit] = max(after.first[0], last), weight
         if not 0 < len(tests) <= CROWD_MAX:
             return NOBODY
-        return Alone(tests, self.runs[here.first].upload.machine)
+        return Alone(tests, self.runs[here.first].upload.machine, here.first)
+
+    def nearest(self, push: PushKey, first: RunKey, bit: int) -> Iterator[tuple[bool, Beside]]:
+        """The nearest verdicts of a source on other code, before and after a push; True: after.
+
+        The push need not be of this job.
+        """
+        source, code = push
+        mine = self.of_source.get(source, [])
+        place = bisect_left(mine, first)
+        for is_after, keys in ((False, reversed(mine[:place])), (True, iter(mine[place:]))):
+            for key in keys:
+                run = self.runs[key]
+                passed, failed = run.passing >> bit & 1, run.failing >> bit & 1
+                if (passed or failed) and run.upload.code != code:
+                    yield is_after, Beside(key, run.upload.code, bool(passed))
+                    break
 
     def _pushes(self, source: str) -> list[Push]:
         """The codes of a source, in the order in which they ran first."""
@@ -213,6 +239,29 @@ class JobRuns:
                 if left and (passed or failed) and run.upload.source != source:
                     left -= 1
                     yield key[0], bool(passed)
+
+
+def is_alone(jobs: Mapping[str, JobRuns], job: str, push: PushKey, bit: int) -> bool:
+    """Return whether a test that failed alone in a push of a job is alone in all jobs together.
+
+    Where runs spread the tests over jobs anew, a test that is broken for two pushes may fail but
+    once in each of two jobs. So it counts only if some job saw it pass in the push before, if any
+    job ran it there, and in the next one.
+    """
+    first = jobs[job].alone[push].first
+    if first is None:
+        return False
+    found: dict[bool, list[Beside]] = {False: [], True: []}
+    for each in jobs.values():
+        for is_after, beside in each.nearest(push, first, bit):
+            found[is_after].append(beside)
+    before = max(found[False], key=lambda each: each.run, default=None)
+    after = min(found[True], key=lambda each: each.run, default=None)
+    return all(
+        any(each.passed for each in found[is_after] if each.code == nearest.code)
+        for is_after, nearest in ((False, before), (True, after))
+        if nearest is not None
+    )
 
 
 def event_of(job: str, key: PushKey, alone: Alone, bit: int) -> Event:

@@ -368,12 +368,14 @@ class Ledger:
         for each in self.uploads:
             if not each.is_mass:
                 by_job[each.job].append(Ran(each, each.passing, each.failing))
+        jobs = {job: pushes.JobRuns(job) for job in by_job}
         for job, ran in by_job.items():
-            runs = pushes.JobRuns(job)
-            runs.change(ran, ())
+            jobs[job].change(ran, ())
+        for job, runs in jobs.items():
             for key, alone in runs.alone.items():
                 for no in alone.tests:
-                    found[no].append(pushes.event_of(job, key, alone, no))
+                    if pushes.is_alone(jobs, job, key, no):
+                        found[no].append(pushes.event_of(job, key, alone, no))
         codes = {no: {event.code for event in events} for no, events in self.events_a.items()}
         kept = {no: [*pushes.without(events, codes.get(no, ()))] for no, events in found.items()}
         return {no: events for no, events in kept.items() if events}
