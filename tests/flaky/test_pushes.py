@@ -18,18 +18,18 @@ def calm(story, day):
     story.passes(at(day), 24, timedelta(days=1))
 
 
-def pushed(story, day, letters, pr):
+def pushed(story, day, letters, pr, begun_by=None):
     """Pushes of one pull request, an hour apart; each is other code."""
     for number, letter in enumerate(letters):
-        story.ran(at(day, 605 + 60 * number), letter, pr=pr)
+        story.ran(at(day, 605 + 60 * number), letter, pr=pr, begun_by=begun_by)
 
 
-def story_of(letters, prs, days=10):
+def story_of(letters, prs, days=10, accounts=(None,)):
     story = in_an_old_repository()
     for day in range(days):
         calm(story, day)
     for number in range(prs):
-        pushed(story, 1 + number, letters, 900 + number)
+        pushed(story, 1 + number, letters, 900 + number, accounts[number % len(accounts)])
     return story
 
 
@@ -47,6 +47,20 @@ def test_one_pull_request_proves_nothing_however_often_it_fails():
     story = story_of("FPFPFPFPFP", 1)
     assert len(events(story)) == 5
     assert story.ledger().judge(T).value is Status.HEALTHY
+
+
+@pytest.mark.parametrize("accounts", [("7",), ("",)])
+def test_neither_one_account_nor_unknown_ones_make_a_test_flaky(accounts):
+    story = story_of("FP", 8, accounts=accounts)
+    assert len(events(story)) == 8
+    assert story.ledger().judge(T).value is Status.HEALTHY
+
+
+@pytest.mark.parametrize("accounts", [("7", "8"), ("7", ""), ("7", "8", "9", "10", "11")])
+def test_two_accounts_that_agree_do(accounts):
+    found = story_of("FP", 8, accounts=accounts).ledger().judge(T)
+    assert found.value is Status.FLAKY
+    assert ("by 2 accounts" in found.reason) == (len(accounts) == 2)
 
 
 @pytest.mark.parametrize("letters", ["FFP", "F", "PF", "PFF"])
@@ -124,6 +138,7 @@ class Sent:
     digest: str
     source: str
     machine: str = ""
+    author: str = ""
     asked: int = 0
 
     @property

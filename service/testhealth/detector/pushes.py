@@ -57,6 +57,11 @@ class Sent(Protocol):
         """The machine that ran it, empty if unknown."""
         ...
 
+    @property
+    def author(self) -> str:
+        """Whose events are capped together, empty if unknown."""
+        ...
+
 
 class Run(Protocol):
     """An upload of the job that is no mass failure; `passing` and `failing` have a bit a test."""
@@ -102,13 +107,14 @@ class Beside(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """The tests that failed in one push alone, on one machine, which ran it at `first`.
+    """The tests that failed in one push alone, which `author` began on one machine at `first`.
 
     By bit: when that was known, and the weight of it (before the crowd).
     """
 
     tests: dict[int, tuple[datetime, float]]
     machine: str = ""
+    author: str = ""
     first: RunKey | None = None
 
     @property
@@ -195,7 +201,8 @@ class JobRuns:
                 tests[bit] = max(after.first[0], last), weight
         if not 0 < len(tests) <= CROWD_MAX:
             return NOBODY
-        return Alone(tests, self.runs[here.first].upload.machine, here.first)
+        sent = self.runs[here.first].upload
+        return Alone(tests, sent.machine, sent.author, here.first)
 
     def nearest(self, push: PushKey, first: RunKey, bit: int) -> Iterator[tuple[bool, Beside]]:
         """The nearest verdicts of a source on other code, before and after a push; True: after.
@@ -276,6 +283,7 @@ def event_of(job: str, key: PushKey, alone: Alone, bit: int) -> Event:
         weight=round(weight * alone.crowd, 6),
         source=source,
         machine=alone.machine,
+        author=alone.author,
     )
 
 

@@ -133,7 +133,9 @@ def _disagreement(measure: Measure, threshold: float, *, with_jobs: bool) -> str
         sources = len({event.source for event in pushes})
         weight = _times(sources, tallies.c.weight).partition(" (")[2]
         found = f"failed in one push of {sources} pull request{'s' * (sources != 1)}"
-        parts.append(f"{found} alone{' (' + weight if weight else ''}")
+        accounts = len({event.author for event in pushes})
+        by = f" by {accounts} account{'s' * (accounts != 1)}" if accounts < sources else ""
+        parts.append(f"{found}{by} alone{' (' + weight if weight else ''}")
     machine, count = _worst_machine(measure.events)
     if 2 * count > len(measure.events) > 2:
         parts.append(f"{count} of these {len(measure.events)} on machine {_short(machine)}")

@@ -48,6 +48,7 @@ class Upload:
     branch: str = "main"
     pr: int | None = None
     position: int | None = None
+    begun_by: str | None = None
 
     def letters(self, no: int) -> str:
         """The test's attempts here, skips left out."""
@@ -89,6 +90,11 @@ class Upload:
             case "pr" | "other":
                 return f"/{self.branch}"
         return ""
+
+    @property
+    def author(self) -> str:
+        """Whose lone failures are capped together."""
+        return self.source if self.begun_by is None else self.begun_by
 
 
 def bits(numbers: Iterable[int]) -> int:

@@ -40,7 +40,8 @@ class Played:
 
 def played(shape: Shape, seed: int, name: str) -> Played:
     """Play the world of a seed; the same seed reports the same."""
-    ci = Ci(shape, np.random.default_rng([seed, *name.encode()]))
+    people = np.random.default_rng([seed, *b"people", *name.encode()])
+    ci = Ci(shape, np.random.default_rng([seed, *name.encode()]), people)
     uploads = list(ci.uploads())
     lives = ci.lives()
     return Played(shape, uploads, lives, list(_truths(lives, uploads)))
@@ -49,8 +50,13 @@ def played(shape: Shape, seed: int, name: str) -> Played:
 class Ci:
     """The machines of a world; each question draws anew."""
 
-    def __init__(self, shape: Shape, chance: np.random.Generator) -> None:
+    def __init__(
+        self, shape: Shape, chance: np.random.Generator, people: np.random.Generator
+    ) -> None:
         self.shape, self.chance = shape, chance
+        share = 1 / np.arange(1, shape.people + 1)
+        pulls = round(shape.pushes * shape.days) + 1
+        self.authors = people.choice(shape.people, pulls, p=share / share.sum())
         self.laws: list[Drawn] = [law.drawn(shape, chance) for law in shape.laws]
         self.renames = self._renames()
         self.whole = {
@@ -174,6 +180,7 @@ class Ci:
             branch="main" if run.pr is None else f"topic-{run.pr}",
             pr=run.pr,
             position=number if shape.has_positions else None,
+            begun_by="" if run.pr is None else str(self.authors[run.pr]),
         )
 
 
