@@ -84,9 +84,10 @@ class Doubts:
     `trigger` None: the provider does not know the CI run. `of_unknown`: the run may have tested
     anything, a fork's code too. `is_proved`: it may speak for a stable branch. `warnings` are
     about claims that were replaced. `proof`: what shows that it is of the CI run that it names;
-    with JOB, `check_run` is the check run of the job that sent it. `begun_by` is the account that
-    began the run, empty if unknown. `position` is that of its commit (`position_of`). `is_unseen`: of another CI's build, whose commit no branch of that name here is
-    known to have; then it is of a test run with this commit, or may be a fork's.
+    with JOB, `check_run` is the check run of the job that sent it. `begun_by` is the account
+    that began the run, empty if unknown. `position` is that of its commit (`position_of`).
+    `is_unseen`: of another CI's build, whose commit no branch of that name here is known to
+    have; then it is of a test run with this commit, or may be a fork's.
     """
 
     of_fork: bool = False

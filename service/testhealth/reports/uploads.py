@@ -88,7 +88,7 @@ class EvidenceUpload:
 
     @property
     def author(self) -> str:
-        """Return whose lone failures are capped together, empty: unknown (docs/design/detector.md 4).
+        """Return whose lone failures are capped together, empty: unknown (detector.md 4).
 
         Uploads of earlier versions do not tell, so their pull requests stand for accounts.
         """
