@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Concatenate, ParamSpec, TypeVar
 
+from service import sweeping
 from service.accounts.store import access
 from service.database import outbox
 from service.database.database import Tx
@@ -165,12 +166,16 @@ def evidence_now(
 
 async def catch_up(runtime: Runtime) -> None:
     """Judge the tests that uploads have left, some in each transaction."""
-    for repository_id in await runtime.store.read(cases.repositories_behind):
-        is_behind = True
-        while is_behind:
-            is_behind, _ = await run_serialized(
-                runtime, repository_id, _judge_more, runtime, repository_id
-            )
+    behind = await runtime.store.read(cases.repositories_behind)
+    await sweeping.one_by_one(_catch_up_one(runtime, each) for each in behind)
+
+
+async def _catch_up_one(runtime: Runtime, repository_id: int) -> None:
+    is_behind = True
+    while is_behind:
+        is_behind, _ = await run_serialized(
+            runtime, repository_id, _judge_more, runtime, repository_id
+        )
 
 
 def _judge_more(
