@@ -22,7 +22,7 @@ from service.testhealth.detector.health import Flag, Health
 from service.testhealth.detector.history import Change
 from service.testhealth.detector.index import Earlier, EvidenceIndex, Settling, TestFacts
 from service.testhealth.detector.spans import Settled
-from service.testhealth.operations import messages, records, ticket_issues
+from service.testhealth.operations import bad_machines, messages, records, ticket_issues
 from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.reports.uploads import EvidenceUpload
 from service.testhealth.store import cases, uploads
@@ -127,6 +127,7 @@ def judge(
     failed = {no for upload in added for no in upload.attempts}
     revision = cases.lock(tests.session, place.repository_id)
     index, touched = _opened(tests, revision.revision)
+    before = None if index.scale is None else index.scale.clock
     touched |= index.change(added, removed, tests.sets)
     touched |= index.unjudged
     now = _first_of(touched, failed)
@@ -141,6 +142,7 @@ def judge(
     _keep_noise(tests, index)
     clock = None if index.scale is None else index.scale.clock
     cases.note_evidence(tests.session, place.repository_id, clock)
+    bad_machines.renew(tests.session, tests.runtime, tests.context, index, before)
     return index
 
 

@@ -169,10 +169,10 @@ class Ledger:
         """Its events of all streams."""
         streams = (self.events_a, self.events_b, self.events_c)
         found = (event for events in streams for event in events.get(no, ()))
-        return tuple(evidence.on_shared(found, self._machines))
+        return tuple(evidence.on_shared(found, self.machines))
 
     @cached_property
-    def _machines(self) -> dict[str, set[str]]:
+    def machines(self) -> dict[str, set[str]]:
         """By job, the machines that are named."""
         found: defaultdict[str, set[str]] = defaultdict(set)
         for each in self.uploads:

@@ -121,7 +121,7 @@ def outcome_of(shape: Shape, law: Law, seed: int) -> Outcome:
     judged, times = judged_in(ledger)
     verdicts = {
         no: [
-            (day_of(point.at), letter)
+            (day_of(point.at), point.run, letter)
             for track in ledger.tracks.get(no, ())
             for point, letter in zip(track.ran(), track.letters(), strict=True)
         ]
