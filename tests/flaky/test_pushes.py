@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -109,7 +110,7 @@ def test_failures_of_two_legs_of_a_matrix_are_evidence_of_each():
     for leg in ("linux", "mac"):
         story.passes(at(1), 24, timedelta(days=1), job=leg)
         for push, letter in enumerate("PFP"):
-            facts = {"pr": 900, "code": f"sha:90{push}", "job": leg}
+            facts: dict[str, Any] = {"pr": 900, "code": f"sha:90{push}", "job": leg}
             story.ran(at(1, 605 + 60 * push + (leg == "mac")), letter, **facts)
     assert [event.job for event in events(story)] == ["linux", "mac"]
 

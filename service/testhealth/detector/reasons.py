@@ -90,6 +90,14 @@ def stale(last_run: datetime) -> str:
     return f"No run since {_day(last_run)}."
 
 
+def removed(branch: str, last_run: datetime) -> str:
+    """A flaky test that is not run any more: it was removed, or has another name now."""
+    return (
+        f"Not run any more on {_short(branch)}, and nowhere since {_day(last_run)}: removed, or "
+        "renamed. A test of another name is a new one."
+    )
+
+
 def clean(runs: int, since: date) -> str:
     """A test without any failure since a day; also for tests that are never judged."""
     return f"No failure in {runs:,} run{'s' * (runs != 1)} since {since.isoformat()}."

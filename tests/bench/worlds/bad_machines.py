@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from service.testhealth.detector import evidence, machines
 from service.testhealth.detector.machines import Ran
@@ -12,7 +13,7 @@ from tests.bench.worlds import ci
 from tests.bench.worlds.catalogue import BY_NAME
 
 
-def days_called_bad(name: str, seed: int, **changed: float) -> Mapping[str, Sequence[int]]:
+def days_called_bad(name: str, seed: int, **changed: Any) -> Mapping[str, Sequence[int]]:
     """By machine, the days at whose beginnings it is called bad; every upload names its machine."""
     shape = replace(BY_NAME[name].shape, has_machine_names=True, **changed)
     ledger = Ledger(ci.played(shape, seed, name).uploads)
