@@ -104,7 +104,7 @@ class TestsPage:
 
     @property
     def machines_advice(self) -> str:
-        """Who acts on bad machines."""
+        """Return who acts on bad machines."""
         return bad_machines.ADVICE
 
     @property

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 from service.testhealth.detector.evidence import CROWD_MIN, Event, Stream
 
 REACH = 16
-"""Uploads of the job on each side among which the verdicts of others are looked for."""
+"""Uploads of a job on each side among which verdicts beside a push are looked for."""
 
 NEIGHBORS = 3
 """Verdicts of others on each side that are asked."""
@@ -59,7 +59,7 @@ class Sent(Protocol):
 
     @property
     def author(self) -> str:
-        """Whose events are capped together, empty if unknown."""
+        """The account whose events are capped together, empty if unknown."""
         ...
 
 
@@ -207,17 +207,18 @@ class JobRuns:
     def nearest(self, push: PushKey, first: RunKey, bit: int) -> Iterator[tuple[bool, Beside]]:
         """The nearest verdicts of a source on other code, before and after a push; True: after.
 
-        The push need not be of this job.
+        Among REACH runs on each side. The push need not be of this job.
         """
         source, code = push
         mine = self.of_source.get(source, [])
         place = bisect_left(mine, first)
-        for is_after, keys in ((False, reversed(mine[:place])), (True, iter(mine[place:]))):
+        sides = (mine[max(0, place - REACH) : place][::-1], mine[place : place + REACH])
+        for is_after, keys in enumerate(sides):
             for key in keys:
                 run = self.runs[key]
                 passed, failed = run.passing >> bit & 1, run.failing >> bit & 1
                 if (passed or failed) and run.upload.code != code:
-                    yield is_after, Beside(key, run.upload.code, bool(passed))
+                    yield bool(is_after), Beside(key, run.upload.code, bool(passed))
                     break
 
     def _pushes(self, source: str) -> list[Push]:

@@ -157,7 +157,7 @@ GATES: dict[str, tuple[float, float, float]] = {
     "SlowBurn": (0.9, 0.1, 1.6),
     "SmallTeam": (0.93, 0.8, 1.5),
     "TinyTeam": (0.88, 0.42, 1.4),
-    "Renames": (0.8, 0.8, 1.4),
+    "Renames": (0.93, 0.85, 1.4),
     "SharedService": (0.9, 0.85, 1.5),
     "PrOnlyNoRerun": (0.9, 0.4, 1.4),
     "FragileNoRerun": (0.85, 0.4, 1.4),

@@ -7,6 +7,7 @@ import numpy as np
 
 from tests.bench.flaky.figures import Truth
 from tests.bench.flaky.ledger import PR, QUEUE, STABLE, Upload, bits
+from tests.bench.flaky.uploads import accounts_of
 from tests.bench.flaky.worlds import DAY, START
 from tests.bench.worlds.shapes import Drawn, Life, Moment, Shape
 
@@ -54,9 +55,8 @@ class Ci:
         self, shape: Shape, chance: np.random.Generator, people: np.random.Generator
     ) -> None:
         self.shape, self.chance = shape, chance
-        share = 1 / np.arange(1, shape.people + 1)
         pulls = round(shape.pushes * shape.days) + 1
-        self.authors = people.choice(shape.people, pulls, p=share / share.sum())
+        self.accounts = accounts_of(shape.people, pulls, people)
         self.laws: list[Drawn] = [law.drawn(shape, chance) for law in shape.laws]
         self.renames = self._renames()
         self.whole = {
@@ -180,7 +180,7 @@ class Ci:
             branch="main" if run.pr is None else f"topic-{run.pr}",
             pr=run.pr,
             position=number if shape.has_positions else None,
-            begun_by="" if run.pr is None else str(self.authors[run.pr]),
+            begun_by="" if run.pr is None else self.accounts[run.pr],
         )
 
 
