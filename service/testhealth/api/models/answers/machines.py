@@ -10,7 +10,7 @@ class FailedThere(SnakeAnswer):
     name: str
     """Its name. For example `test_total`."""
     file_path: str | None
-    """Its file, null if reports name none. For example `tests/test_cart.py`."""
+    """Its file, null if reports name none. For example `ui/test_cart.py`."""
     html_url: Address
     """Its page. For example `https://queue.example.org/octo/widgets/tests/b7e0a3c4`."""
 
