@@ -92,10 +92,12 @@ class EvidenceIndex:
         self, added: Iterable[EvidenceUpload], removed: Iterable[str], sets: PassedSets
     ) -> set[int]:
         """Add and remove uploads; return the tests to judge, those without evidence too."""
-        before = self.scale
+        before, added, removed = self.scale, tuple(added), tuple(removed)
+        touched = self.evidence.change(added, removed, sets)
         # A point of a series at which a test is missing may end the time in which it was broken or
-        # flaky.
-        touched = self.evidence.change(added, removed, sets) | self._ever_broken | self._missing
+        # flaky. Without any change nothing is due again, so that judging in parts comes to its end.
+        if added or removed:
+            touched |= self._ever_broken | self._missing
         differing = (day for no in touched for day in self.evidence.renew_events(no))
         oldest = min([self.evidence.oldest_changed, *differing])
         self._move_clock()
