@@ -256,7 +256,7 @@ def _can_run_again(run: Fields) -> bool:
 def _ci_run_of(answer: Fields) -> CiRun:
     """One attempt of a workflow run; a deleted fork has no repository."""
     own = answer.inner("repository").id("id")
-    head = answer.inner_or_none("head_repository")
+    head, actor = answer.inner_or_none("head_repository"), answer.inner_or_none("actor")
     status = answer.words("status")
     trigger = outcomes.CI_TRIGGERS.get(answer.words("event"), CiTrigger.UNKNOWN)
     return CiRun(
@@ -276,6 +276,7 @@ def _ci_run_of(answer: Fields) -> CiRun:
         started_at=answer.moment_or_none("run_started_at") or answer.moment("created_at"),
         url=answer.words("html_url"),
         head_repo="" if head is None else head.id("id"),
+        begun_by="" if actor is None else actor.id("id"),
     )
 
 

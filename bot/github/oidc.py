@@ -83,4 +83,5 @@ def _job_of(claims: Fields) -> ProvedJob:
         pr_number=int(merge[1]) if merge is not None else None,
         # Older Enterprise Servers have no such claim.
         check_run_id=claims.id_or_none("check_run_id") or "",
+        begun_by=claims.id_or_none("actor_id") or "",
     )

@@ -78,6 +78,7 @@ def claims_of(run: WorkflowRun, check: CheckRun) -> dict[str, str]:
         "run_id": str(run.id),
         "run_attempt": str(next(no for no, jobs in run.jobs.items() if check in jobs)),
         "check_run_id": str(check.id),
+        "actor_id": str(run.actor.id),
         "event_name": run.event,
         "ref": f"refs/pull/{pull}/merge" if is_of_pull else f"refs/heads/{run.head_branch}",
         "sha": run.tested_sha,

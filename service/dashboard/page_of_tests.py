@@ -11,7 +11,7 @@ from service.database.paging import PageSelection
 from service.errors import Malformed
 from service.runtime import Options, Runtime
 from service.testhealth.filters import TestFilter, TestOrder
-from service.testhealth.operations import all_tests, page_of_upload
+from service.testhealth.operations import all_tests, bad_machines, page_of_upload
 from service.testhealth.operations.all_tests import TestAmongOthers, TestsInDetail
 from service.testhealth.operations.records import RepositoryAddresses
 from service.vocabulary import Health
@@ -101,6 +101,11 @@ class TestsPage:
     def runs_of(self, test: TestAmongOthers) -> str:
         """Return the newest runs of a test as letters, newest first."""
         return self.detail.runs[test.no]
+
+    @property
+    def machines_advice(self) -> str:
+        """Return who acts on bad machines."""
+        return bad_machines.ADVICE
 
     @property
     def is_by_cost(self) -> bool:

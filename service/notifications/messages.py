@@ -42,6 +42,7 @@ EVENTS: tuple[str, ...] = (
     "upload.processed",
     "upload.failed_after_landing",
     "flake_costs.exceeded",
+    "test_machine.failing",
     "queue.created",
     "queue.updated",
     "queue.deleted",

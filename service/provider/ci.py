@@ -30,7 +30,8 @@ class CiRun:
     `pull_requests` are those now open with this head, into this repository, and none of forks:
     an empty one says nothing, and only with the trigger PULL_REQUEST they are what was tested.
     `started_at` is the start of this attempt. `head_repo` is the provider's id of the repository
-    that holds the head, empty when that one is gone.
+    that holds the head, empty when that one is gone. `begun_by` is the provider's id of the account
+    whose push or other event began the first attempt, empty if it shows none.
     """
 
     id: str
@@ -45,6 +46,7 @@ class CiRun:
     started_at: datetime
     url: str
     head_repo: str = ""
+    begun_by: str = ""
 
 
 class Subject(StrEnum):
@@ -74,7 +76,8 @@ class ProvedJob:
     `repository_id` is the provider's. `branch` is empty for a tag. `sha` is what the job checks
     out: the head with the trigger HEAD, as a rule the merge commit with PULL_REQUEST.
     `pr_number` None: none, or the token does not tell. `check_run_id` is the job's own check run,
-    which other jobs of the run do not have; empty: the token proves the run alone.
+    which other jobs of the run do not have; empty: the token proves the run alone. `begun_by` is
+    that of `CiRun`.
 
     `is_of_other_ci`: it is a job of another CI system, which a setting binds to a repository. Then
     `repository_id` is empty, and `run_id` and `check_run_id` are the pages of its build and itself.
@@ -89,6 +92,7 @@ class ProvedJob:
     pr_number: int | None
     check_run_id: str = ""
     is_of_other_ci: bool = False
+    begun_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ CONTRACT = {
         *("flaky-tests/get-upload", "flaky-tests/upload-test-results", "flaky-tests/delete-upload"),
         "flaky-tests/report-early-failure",
         *("flaky-tests/list-slowest-tests", "flaky-tests/plan-shards"),
-        "flaky-tests/get-flake-costs",
+        *("flaky-tests/get-flake-costs", "flaky-tests/list-bad-machines"),
         *("tokens/create", "tokens/list", "tokens/rotate", "tokens/revoke"),
         *("webhooks/create-endpoint", "webhooks/list-endpoints", "webhooks/update-endpoint"),
         *("webhooks/delete-endpoint", "webhooks/rotate-secret", "webhooks/test-endpoint"),

@@ -1,4 +1,4 @@
-"""`tests slowest|shards|costs`: what is sent, what is printed, how it ends."""
+"""`tests slowest|shards|costs|machines`: what is sent, what is printed, how it ends."""
 
 import io
 
@@ -104,6 +104,22 @@ def test_a_shard_is_printed_as_a_runner_takes_it_and_a_warning_goes_to_stderr(
 def test_a_wrong_request_for_shards_says_what_is_wrong(capsys, arguments, why):
     assert headgate("shards", "--count", "2", *arguments) == 2
     assert why in capsys.readouterr().err
+
+
+def test_bad_machines_are_shown_with_who_acts(api, capsys):
+    path = "/flaky-tests/list-bad-machines"
+    figures = {"failing_runs": 18, "runs": 21, "failing_runs_elsewhere": 7, "runs_elsewhere": 179}
+    examples = [{"name": f"test_{nth}"} for nth in range(5)]
+    bad = {"name": "runner 7", "since": "2026-03-22T04:00:00Z", "tests": 15, "examples": examples}
+    api.says(path, {"machines": [{**bad, **figures}], "advice": "Whoever runs it repairs it."})
+    api.says(path, {"machines": [], "advice": ""})
+    assert headgate("machines") == 0
+    shown = capsys.readouterr()
+    for text in ("runner 7", "15", "2026-03-22", "18 of 21 failed", "7 of 179", "test_0, test_1"):
+        assert text in shown.out
+    assert "Whoever runs it repairs it." in shown.err
+    assert headgate("machines") == 0
+    assert "No machine fails tests" in capsys.readouterr().out
 
 
 def a_week(start, days, ci):

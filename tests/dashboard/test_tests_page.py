@@ -6,6 +6,9 @@ from datetime import timedelta
 import pytest
 
 from service.dashboard import page_of_tests
+from service.testhealth.detector.machines import BadMachine
+from service.testhealth.store import bad_machines
+from service.testhealth.store.cases import Place
 from service.vocabulary import Role, Sha
 from tests.dashboard.browsing import browsing, token_of
 from tests.dashboard.test_pages import quarantining
@@ -50,6 +53,22 @@ async def test_tests_that_hit_most_pull_requests_come_first(stage):
         assert "worst" not in quarantined.text
         assert "No test passes the filter." in (await browser.see(f"{PATH}?status=broken")).text
         assert "steady" in (await browser.see(f"{PATH}?status=all")).text
+
+
+async def test_a_machine_that_fails_tests_is_named_with_who_acts(stage):
+    await flaking(stage, "worst", "middle")
+    case = await stage.case("worst")
+    bad = BadMachine("runner <7>", (case.no,), 3, NOW, NOW, 18, 21, 7, 179)
+    place = Place(stage.repository.org_id, stage.repository.id)
+    await stage.runtime.store.run(bad_machines.replace, place, [bad])
+    token = await token_of(stage.runtime, Role.READ)
+    async with browsing(stage.runtime, token) as browser:
+        page = await browser.see(PATH)
+        assert "runner <7> fails 3 tests" in page.text
+        assert "in 18 of its 21 runs" in page.text
+        assert "Whoever runs the CI machines" in page.text
+        await stage.runtime.store.run(bad_machines.replace, place, [])
+        assert "Whoever runs the CI machines" not in (await browser.see(PATH)).text
 
 
 async def test_tests_are_sorted_by_the_ci_time_that_they_lost(stage):

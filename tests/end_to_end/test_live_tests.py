@@ -125,6 +125,38 @@ async def test_a_report_in_which_the_test_passed_takes_its_failure_back(
     assert failed.taken_back_at is not None
 
 
+@pytest.mark.parametrize("end", ["report", "passed"])
+async def test_a_late_copy_of_a_failure_that_was_taken_back_counts_no_more(
+    world: World, ask: Asker, end: str
+) -> None:
+    gate = await under_test(world)
+    by = ci.token_of(world, gate.check)
+    test = {"name": "test_cart", "classname": "test_shop", "final": True}
+    await tell(ask, gate, by, **test)
+    if end == "report":
+        await ci.upload(ask, GREEN, by=by, sha=gate.run.sha, job="unit")
+    else:
+        await tell(ask, gate, by, **test, passed=True)
+    answer = await tell(ask, gate, by, **test)
+    assert not answer["counts"]
+    (failed,) = await live_jobs.heard(world, gate)
+    assert failed.taken_back_at is not None
+
+
+async def test_a_late_copy_from_before_the_last_try_leaves_a_failure_that_can_be_taken_back(
+    world: World, ask: Asker
+) -> None:
+    gate = await under_test(world)
+    by = ci.token_of(world, gate.check)
+    test = {"name": "test_cart", "classname": "test_shop"}
+    await tell(ask, gate, by, **test, final=True)
+    await tell(ask, gate, by, **test, final=False)
+    assert await standings(world, gate) == {"test_cart": EarlyStanding.COUNTS}
+    await ci.upload(ask, GREEN, by=by, sha=gate.run.sha, job="unit")
+    (failed,) = await live_jobs.heard(world, gate)
+    assert failed.taken_back_at is not None
+
+
 async def tell(ask: Asker, gate: gates.Gate, by: str = "", **more: Any) -> dict[str, Any]:
     """Report a failed test of the run's commit, as the job of a token or as an API token."""
     body = ci.about(sha=gate.run.sha, **more)

@@ -50,6 +50,7 @@ def told(upload):
         attempts={**muddled, **upload.attempts},
         muddled=upload.muddled,
         position=upload.position,
+        begun_by=upload.begun_by,
     )
 
 

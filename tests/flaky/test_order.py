@@ -41,6 +41,7 @@ def uploads(draw):
                 branch="main" if kind == STABLE else draw(st.sampled_from(("x", "y"))),
                 pr=draw(st.integers(1, 3)),
                 position=draw(st.sampled_from((None, *range(1, 13)))),
+                begun_by=draw(st.sampled_from((None, "", "7", "8"))),
             )
         )
     return found

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -18,18 +19,18 @@ def calm(story, day):
     story.passes(at(day), 24, timedelta(days=1))
 
 
-def pushed(story, day, letters, pr):
+def pushed(story, day, letters, pr, begun_by=None):
     """Pushes of one pull request, an hour apart; each is other code."""
     for number, letter in enumerate(letters):
-        story.ran(at(day, 605 + 60 * number), letter, pr=pr)
+        story.ran(at(day, 605 + 60 * number), letter, pr=pr, begun_by=begun_by)
 
 
-def story_of(letters, prs, days=10):
+def story_of(letters, prs, days=10, accounts=(None,)):
     story = in_an_old_repository()
     for day in range(days):
         calm(story, day)
     for number in range(prs):
-        pushed(story, 1 + number, letters, 900 + number)
+        pushed(story, 1 + number, letters, 900 + number, accounts[number % len(accounts)])
     return story
 
 
@@ -49,6 +50,20 @@ def test_one_pull_request_proves_nothing_however_often_it_fails():
     assert story.ledger().judge(T).value is Status.HEALTHY
 
 
+@pytest.mark.parametrize("accounts", [("7",), ("",)])
+def test_neither_one_account_nor_unknown_ones_make_a_test_flaky(accounts):
+    story = story_of("FP", 8, accounts=accounts)
+    assert len(events(story)) == 8
+    assert story.ledger().judge(T).value is Status.HEALTHY
+
+
+@pytest.mark.parametrize("accounts", [("7", "8"), ("7", ""), ("7", "8", "9", "10", "11")])
+def test_two_accounts_that_agree_do(accounts):
+    found = story_of("FP", 8, accounts=accounts).ledger().judge(T)
+    assert found.value is Status.FLAKY
+    assert ("by 2 accounts" in found.reason) == (len(accounts) == 2)
+
+
 @pytest.mark.parametrize("letters", ["FFP", "F", "PF", "PFF"])
 def test_what_a_pull_request_breaks_is_no_evidence(letters):
     assert events(story_of(letters, 6)) == []
@@ -60,6 +75,44 @@ def test_failures_while_others_fail_too_are_no_evidence():
         for minute in range(6):
             story.ran(at(day, 602 + minute), "F")
     assert events(story) == []
+
+
+def sharded(letters, prs, jobs="12345"):
+    """Pull requests whose pushes run the test in other shards; nobody else ever fails it."""
+    story = in_an_old_repository()
+    for day in range(10):
+        for job in dict.fromkeys(jobs):
+            story.passes(at(day), 24, timedelta(days=1), job=f"shard {job}")
+    for pr in range(prs):
+        for push, (letter, job) in enumerate(zip(letters, jobs, strict=True)):
+            code = f"sha:{pr:03}{push:04}"
+            for shard in dict.fromkeys(jobs):
+                here = letter if shard == job else ""
+                when = at(1 + pr, 605 + 60 * push)
+                story.ran(when, here, pr=900 + pr, code=code, job=f"shard {shard}")
+    return story
+
+
+@pytest.mark.parametrize(
+    ("letters", "jobs"),
+    [("FFP", "122"), ("FFPP", "1222"), ("PFFPP", "12122"), ("FFFP", "1322")],
+)
+def test_a_failure_that_moves_to_another_shard_is_no_evidence(letters, jobs):
+    assert events(sharded(letters, 6, jobs)) == []
+
+
+def test_a_failure_that_passed_in_another_shard_is_evidence():
+    assert len(events(sharded("PFP", 6, "122"))) == 6
+
+
+def test_failures_of_two_legs_of_a_matrix_are_evidence_of_each():
+    story = in_an_old_repository()
+    for leg in ("linux", "mac"):
+        story.passes(at(1), 24, timedelta(days=1), job=leg)
+        for push, letter in enumerate("PFP"):
+            facts: dict[str, Any] = {"pr": 900, "code": f"sha:90{push}", "job": leg}
+            story.ran(at(1, 605 + 60 * push + (leg == "mac")), letter, **facts)
+    assert [event.job for event in events(story)] == ["linux", "mac"]
 
 
 def test_a_push_that_breaks_many_tests_is_no_evidence():
@@ -86,6 +139,7 @@ class Sent:
     digest: str
     source: str
     machine: str = ""
+    author: str = ""
     asked: int = 0
 
     @property

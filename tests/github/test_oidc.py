@@ -69,6 +69,11 @@ async def test_a_pull_request_has_its_head_branch(issuer, clock, event, ref, num
     assert (job.trigger, job.branch, job.pr_number) == (CiTrigger.PULL_REQUEST, "topic", number)
 
 
+@pytest.mark.parametrize(("claims", "account"), [({"actor_id": "501"}, "501"), ({}, "")])
+async def test_a_token_names_the_account_that_began_the_run(tokens, issuer, clock, claims, account):
+    assert (await tokens.job_of(signed(issuer, clock, **claims))).begun_by == account
+
+
 async def test_an_event_that_may_run_anything_proves_no_trigger(tokens, issuer, clock):
     job = await tokens.job_of(signed(issuer, clock, event_name="workflow_run"))
     assert job.trigger is CiTrigger.UNKNOWN

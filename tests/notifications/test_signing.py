@@ -134,6 +134,7 @@ def test_an_endpoint_wants_events_by_name_by_group_or_all():
             "target",
             "conflict",
             "flake_costs",
+            "test_machine",
             "webhook",
         )
     }

@@ -11,7 +11,8 @@ import pytest
 
 from service.memory import Memory
 from service.process import retention
-from service.testhealth.operations import count_days, judge, noting, remove, sweeps
+from service.testhealth.filters import TimeOrder
+from service.testhealth.operations import count_days, judge, noting, remove, slow_tests, sweeps
 from service.testhealth.store import cases, day_counts, days, uploads
 from service.testhealth.store import retention as test_retention
 from service.testhealth.store.index_cache import IndexCache
@@ -224,6 +225,33 @@ async def test_tests_are_judged_before_days_are_counted(store, monkeypatch):
     with pytest.raises(Died):
         await sweeps.expire(replace(stage.runtime, store=stopped))
     assert len(await stage.states()) == 8
+
+
+@pytest.mark.parametrize("broken", ["first", "second"])
+async def test_a_repository_whose_days_cannot_be_counted_stops_no_other(store, broken):
+    stages = {
+        name: await upload_stage.staged(store, repository)
+        for name, repository in (("first", "widgets"), ("second", "gears"))
+    }
+    for stage in stages.values():
+        await stage.ran({"total": "P", "cart": "F"})
+        stage.clock.present += timedelta(days=2)
+    bad = stages[broken].repository.id
+
+    class Stopped(Mortal):
+        """A store in which one repository has days that cannot be written."""
+
+        async def run(self, fn, *args, **kwargs):
+            if fn is day_counts.write and args[0].day.place.repository_id == bad:
+                raise Died
+            return await self._store.run(fn, *args, **kwargs)
+
+    stopped: Any = Stopped(store, 0)
+    with pytest.raises(Died):
+        await sweeps.expire(replace(stages["first"].runtime, store=stopped))
+    for name, stage in stages.items():
+        found = await slow_tests.slowest(stage.runtime, stage.repository, TimeOrder.TOTAL, "", 9)
+        assert len(found.tests) == (0 if name == broken else 2)
 
 
 class Overtaken(Mortal):

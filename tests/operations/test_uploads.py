@@ -327,11 +327,29 @@ class Elsewhere(ValuesProvider):
         outcome=CheckOutcome.RUNNING,
         started_at=NOW,
         url="",
+        begun_by="501",
     )
 
     async def ci_run(self, repo, run_id, attempt=None):
         trigger = CiTrigger.UNKNOWN if run_id == "777" else CiTrigger.HEAD
         return replace(self.RUN, id=run_id, trigger=trigger, of_fork=run_id == "666")
+
+
+@pytest.mark.parametrize(("run_id", "account"), [("7", "501"), (None, "")])
+async def test_an_upload_names_the_account_that_began_its_ci_run_by_the_providers_word(
+    stage, run_id, account
+):
+    stage.runtime.providers[stage.repository.ref.host] = Elsewhere()
+    answer = await stage.ran({"total": "P"}, branch="topic", run_id=run_id)
+    assert (await stored(stage, answer)).account.begun_by == account
+
+
+async def test_the_token_of_a_job_names_the_account_that_began_its_ci_run(stage):
+    trigger = CiTrigger.HEAD
+    job = ProvedJob("1", "9", 1, trigger, Sha("a" * 40), "topic", None, "90", begun_by="502")
+    caller = replace(stage.caller, token_id="", role=Role.CI, job=job)
+    answer = await stage.ran({"total": "P"}, caller=caller, run_id="9")
+    assert (await stored(stage, answer)).account.begun_by == "502"
 
 
 async def test_a_run_of_a_fork_is_a_forks_whatever_commit_is_named(stage):

@@ -79,7 +79,9 @@ class Ci:
             started_at=found.started_at,
             url=found.url,
             head_repo=found.head_repo,
+            begun_by=found.begun_by,
         )
+        assert found.begun_by
         source = await stage.provider.claimed_source(stage.repo, number)
         assert source == PullRequestSource(
             number, found.head_repo, f"topic-{number}", head, is_fork=False

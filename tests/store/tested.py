@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 
 from service.provenance import Proof
 from service.testhealth.detector import ticketing
+from service.testhealth.detector.machines import BadMachine
 from service.testhealth.early_failures import EarlyFailure, EarlyStanding
 from service.testhealth.filters import TestFilter, TestOrder, TimeOrder
 from service.testhealth.reports.identity import RepositoryKey
@@ -14,6 +15,7 @@ from service.testhealth.reports.results import Outcome
 from service.testhealth.store import (
     all_tests,
     artifacts,
+    bad_machines,
     bitmaps,
     case_times,
     cases,
@@ -70,6 +72,7 @@ ROWS = {
     "code_owners": 1000,
     "upload": 10_000,
     "artifact": 10_000,
+    "bad_machine": 1000,
     "early_failure": 10_000,
     "outcome_set": 5000,
     "attempt": 20_000,
@@ -143,6 +146,7 @@ GIVEN = {
 PLACE = Place(7, 7)
 KEY = RepositoryKey("text-7", "github.test/owner/name-7")
 DAY = timedelta(days=1)
+BAD_MACHINES = (BadMachine("runner 7", (6, 7), 2, NOW, NOW, 9, 9, 1, 90),)
 SPAN = Span(NOW - DAY, NOW)
 OPEN = OpenDay(PLACE, 20_503, 7)
 SUM = Unsummed(PLACE, 20_503)
@@ -236,6 +240,8 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "queue_waits.write": lambda s: [
         queue_waits.write(s, each, [Wait(Sha("text-6"), DAY)]) for each in days.due(s, NOW)[:2]
     ],
+    "bad_machines.of_repository": lambda s: bad_machines.of_repository(s, 7),
+    "bad_machines.replace": lambda s: bad_machines.replace(s, PLACE, BAD_MACHINES),
     "flake_costs.known": lambda s: flake_costs.known(s, 7),
     "flake_costs.of_days": lambda s: flake_costs.of_days(s, 7, 20_430, 20_513),
     "flake_costs.queue_waits": lambda s: flake_costs.queue_waits(s, 7, 20_430, 20_513),

@@ -44,10 +44,9 @@ async def receive(call: Call, asked: models.ReportEarlyFailure) -> EarlyFailureH
 
 
 def _heard(failed: EarlyFailure) -> EarlyFailureHeard:
+    standing = failed.standing if failed.taken_back_at is None else EarlyStanding.PASSED
     return EarlyFailureHeard(
-        counts=failed.standing is EarlyStanding.COUNTS,
-        standing=failed.standing,
-        message=MESSAGES[failed.standing],
+        counts=standing is EarlyStanding.COUNTS, standing=standing, message=MESSAGES[standing]
     )
 
 

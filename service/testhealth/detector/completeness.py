@@ -72,7 +72,8 @@ class Account:
     in them that no reader knows. `command_key` is equal for equal commands. `answered` is the exit
     code that the sender was told to end with, None: not known. `is_interrupted`: a file shows that
     its runner stopped before its end. `proof` is what we found out ourselves; with JOB, `check_run`
-    is the check run of the job that sent it.
+    is the check run of the job that sent it. `begun_by` is the account that began its CI run, empty
+    if unknown; None: nobody looked.
     """
 
     exit_code: int | None = None
@@ -88,6 +89,7 @@ class Account:
     unread_failures: int = 0
     unknown_words: tuple[str, ...] = ()
     check_run: str = ""
+    begun_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import groupby, pairwise
+from typing import TypeVar
 
 WINDOW_DAYS = 14
 """An event is scored with those of its UTC day and the 13 before."""
@@ -29,10 +30,14 @@ With fewer machines under a job, nobody can tell the two apart.
 PUSHES_MAX = 1.0
 """The same of stream C: the next push may have mended what failed, so other ones must agree."""
 
+AUTHOR_MAX = 2.0
+"""The most that all events of stream C weigh that one account brought about, or unknown ones."""
+
 MASS_TESTS, MASS_SHARE = 20, 0.8
 RUN_CROWD = 25.0
 CROWD_MIN, CROWD_MAX, TESTS_PER_CROWD = 2.0, 5.0, 4
 _UNITS = 1_000_000
+Key = TypeVar("Key")
 
 
 class Stream(StrEnum):
@@ -95,7 +100,8 @@ class Event:
     `at` is known when the later neighbor is; `weight` is above 0, at most 1, to 6 digits.
     `branch` and `passed` are of stream B: the series' branch, and whether the lonely verdict
     was the passed one. `upload` is the one charged, of stream A. `machine` is where it failed,
-    empty if unknown. Ordered as the fold reads them.
+    empty if unknown. `author` is of stream C: who began the CI run, empty if unknown. Ordered as
+    the fold reads them.
     """
 
     at: datetime
@@ -108,6 +114,7 @@ class Event:
     branch: str = ""
     passed: bool = False
     machine: str = ""
+    author: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +225,8 @@ class Window:
     def __init__(self, days: int = WINDOW_DAYS) -> None:
         self.days = days
         self._events: deque[Event] = deque()
-        self._by_source: defaultdict[tuple[Stream, str], int] = defaultdict(int)
+        self._by_source: defaultdict[tuple[Stream, str, str], int] = defaultdict(int)
+        self._by_author: defaultdict[str, int] = defaultdict(int)
         self._sums = dict.fromkeys(Stream, 0)
         self._by_machine = Counter[str]()
 
@@ -256,8 +264,16 @@ class Window:
         if not event.source:
             self._sums[event.stream] += units
             return
-        most = PUSHES_MAX if event.stream is Stream.C else SOURCE_MAX
-        limit, key = int(most * _UNITS), (event.stream, event.source)
-        before = self._by_source[key]
-        self._by_source[key] = before + units
-        self._sums[event.stream] += min(limit, before + units) - min(limit, before)
+        of_pushes = event.stream is Stream.C
+        key = (event.stream, event.source, event.author)
+        counted = _put(self._by_source, key, units, PUSHES_MAX if of_pushes else SOURCE_MAX)
+        if of_pushes:
+            counted = _put(self._by_author, event.author, counted, AUTHOR_MAX)
+        self._sums[event.stream] += counted
+
+
+def _put(sums: defaultdict[Key, int], key: Key, units: int, most: float) -> int:
+    """Add to a sum, which counts up to `most`; return by how much what counts has changed."""
+    limit, before = int(most * _UNITS), sums[key]
+    sums[key] = before + units
+    return min(limit, before + units) - min(limit, before)

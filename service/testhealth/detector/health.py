@@ -20,6 +20,9 @@ from service.vocabulary import Health as Status
 STALE_AFTER = timedelta(days=30)
 """Of the evidence clock without a run: nobody can tell any more, so the test is in no list."""
 
+GONE_AFTER = timedelta(days=1)
+"""The same for a flaky test that a stable branch shows to be removed: nobody runs it any more."""
+
 GROUPS_MAX = 50
 """Groups of which a state names the ids."""
 
@@ -105,7 +108,7 @@ def judge(evidence: Evidence, scale: Scale) -> Health:
     fold = spans.fold(evidence.events, _results(evidence), scale, evidence.settled)
     broken = _broken(evidence, scale.clock)
     stretches = (
-        *_stale(evidence, scale),
+        *_stale(evidence, fold, scale),
         *(_while_broken(span) for span in broken),
         *(_while_flaky(span, scale.threshold) for span in fold.spans),
         *_flagged(evidence.flags),
@@ -206,11 +209,32 @@ def _reigning(stretches: list[_Stretch]) -> _Stretch | None:
     return min(stretches, key=lambda each: (each.rank, each.since), default=None)
 
 
-def _stale(evidence: Evidence, scale: Scale) -> Iterator[_Stretch]:
-    since = evidence.last_run + STALE_AFTER
+def _stale(evidence: Evidence, fold: Fold, scale: Scale) -> Iterator[_Stretch]:
+    since, text = evidence.last_run + STALE_AFTER, reasons.stale(evidence.last_run)
+    removed = _removed(evidence, fold)
+    if removed is not None:
+        since, text = removed
     if since <= scale.clock:
-        text = reasons.stale(evidence.last_run)
         yield _Stretch(0, Status.HEALTHY, since, None, text, text, text)
+
+
+def _removed(evidence: Evidence, fold: Fold) -> tuple[datetime, str] | None:
+    """Return since when a flaky test is gone, and the reason; None: it is not known to be.
+
+    What a person said of it counts until it is stale.
+    """
+    flag = max(evidence.flags, key=lambda flag: flag.at, default=None)
+    if not fold.spans or (flag is not None and flag.value is not Status.HEALTHY):
+        return None
+    found = series.removed_at(evidence.tracks, evidence.last_run)
+    if found is None:
+        return None
+    at, branch = found
+    since = max(at, evidence.last_run + GONE_AFTER)
+    is_flaky = any(
+        span.since <= since and (span.until is None or span.until > since) for span in fold.spans
+    )
+    return (since, reasons.removed(branch, evidence.last_run)) if is_flaky else None
 
 
 def _while_broken(span: BrokenSpan) -> _Stretch:

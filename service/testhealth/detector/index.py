@@ -79,6 +79,7 @@ class EvidenceIndex:
         self._first_day = 0
         self._due: dict[int, datetime] = {}
         self._ever_broken: set[int] = set()
+        self._missing: set[int] = set()
 
     @property
     def scale(self) -> Scale | None:
@@ -91,9 +92,12 @@ class EvidenceIndex:
         self, added: Iterable[EvidenceUpload], removed: Iterable[str], sets: PassedSets
     ) -> set[int]:
         """Add and remove uploads; return the tests to judge, those without evidence too."""
-        before = self.scale
-        # A point of a series at which a test is missing may end the time in which it was broken.
-        touched = self.evidence.change(added, removed, sets) | self._ever_broken
+        before, added, removed = self.scale, tuple(added), tuple(removed)
+        touched = self.evidence.change(added, removed, sets)
+        # A point of a series at which a test is missing may end the time in which it was broken or
+        # flaky. Without any change nothing is due again, so that judging in parts comes to its end.
+        if added or removed:
+            touched |= self._ever_broken | self._missing
         differing = (day for no in touched for day in self.evidence.renew_events(no))
         oldest = min([self.evidence.oldest_changed, *differing])
         self._move_clock()
@@ -130,6 +134,7 @@ class EvidenceIndex:
         if evidence is None or scale is None:
             self._due.pop(no, None)
             self._ever_broken.discard(no)
+            self._missing.discard(no)
             return None
         judged = health.judge(self._with(evidence, facts), scale)
         self._note_due(no, evidence, judged, scale)
@@ -156,14 +161,17 @@ class EvidenceIndex:
 
     def _note_due(self, no: int, evidence: Evidence, judged: Health, scale: Scale) -> None:
         """Remember when the clock alone may change the health of a test."""
+        gone = evidence.last_run + health.GONE_AFTER
         due = [evidence.last_run + health.STALE_AFTER]
         if any(span.until is None for span in judged.fold.spans):
-            due.append(spans.midnight(scale.clock.toordinal()) + _DAY)
+            due += (spans.midnight(scale.clock.toordinal()) + _DAY, gone)
         later = [at for at in due if at > scale.clock]
         self._due.pop(no, None)
         if later:
             self._due[no] = min(later)
         (self._ever_broken.add if judged.broken else self._ever_broken.discard)(no)
+        is_missing = bool(judged.fold.spans) and gone <= scale.clock
+        (self._missing.add if is_missing else self._missing.discard)(no)
 
     def _move_clock(self) -> None:
         ordered = self.evidence.uploads.ordered

@@ -16,6 +16,7 @@ from service.testhealth.detector.index_passes import DailyPasses
 from service.testhealth.detector.index_pushes import IndexedPushes
 from service.testhealth.detector.index_series import IndexedSeries, PointKey, Verdicts
 from service.testhealth.detector.index_uploads import IndexedUpload, IndexedUploads, bits_of, places
+from service.testhealth.detector.machines import Ran
 from service.testhealth.reports.uploads import PASSED, EvidenceUpload, PassedSets, UploadClass
 
 JobCode = tuple[str, str]
@@ -117,6 +118,13 @@ class IndexedEvidence:
         """Return how many verdicts a test has on these days in all series."""
         bit = self.uploads.bits[no]
         return sum(line.verdicts_within(bit, days) for line in self._lines.values())
+
+    def runs_on_machines(self, since: datetime) -> Iterator[tuple[datetime, Ran]]:
+        """Return when jobs ran after an instant, and where, if enough machines share them."""
+        for kept in self.uploads.since(since):
+            upload = kept.upload
+            if upload.machine and len(self._machines[upload.job]) >= evidence.MACHINES_MIN:
+                yield upload.at, Ran(upload.machine, upload.job, upload.code)
 
     def _count(self, kept: IndexedUpload, sign: int) -> None:
         upload = kept.upload

@@ -1,7 +1,7 @@
 """Indexed pushes of all jobs, and the tests that failed alone in them (detector.md 4)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 from service.testhealth.detector import pushes
 from service.testhealth.detector.evidence import Event
@@ -25,11 +25,25 @@ class IndexedPushes:
                 if not kept.upload.is_mass:
                     by_job[kept.upload.job][place].append(kept)
         touched = 0
+        sources = {kept.upload.source for each in by_job.values() for some in each for kept in some}
         for job, (coming, going) in by_job.items():
             runs = self._jobs.setdefault(job, JobRuns(job))
             for key, before in runs.change(coming, going).items():
                 touched |= self._note(job, key, before.tests.keys())
-        return touched
+        return touched | self._lone_in(sources)
+
+    def _lone_in(self, sources: Set[str]) -> int:
+        """Return a bit for each test with a lone failure in a push of these sources.
+
+        Whether it is alone in all jobs hangs on all runs of its source.
+        """
+        found = 0
+        for runs in self._jobs.values():
+            for (source, _), alone in runs.alone.items():
+                if source in sources:
+                    for bit in alone.tests:
+                        found |= 1 << bit
+        return found
 
     def _note(self, job: str, key: PushKey, before: Iterable[int]) -> int:
         touched, now = 0, self._jobs[job].alone.get(key, NOBODY).tests.keys()
@@ -44,4 +58,5 @@ class IndexedPushes:
     def events_of(self, bit: int) -> Iterator[Event]:
         """The events of a test."""
         for job, key in self._of_test.get(bit, ()):
-            yield pushes.event_of(job, key, self._jobs[job].alone[key], bit)
+            if pushes.is_alone(self._jobs, job, key, bit):
+                yield pushes.event_of(job, key, self._jobs[job].alone[key], bit)

@@ -87,6 +87,10 @@ class IndexedUploads:
         """Return the ids of all uploads."""
         return set(self._kept)
 
+    def since(self, at: datetime) -> Iterator[IndexedUpload]:
+        """Return the uploads that ran then or later, oldest first."""
+        return (self._kept[each] for _, _, each in self.ordered[bisect_left(self.ordered, (at,)) :])
+
     def ids_since(self, at: datetime) -> set[str]:
         """Return the ids of uploads that ran then or later."""
         return {each for _, _, each in self.ordered[bisect_left(self.ordered, (at,)) :]}

@@ -3,12 +3,13 @@
 Nobody runs a red job again here: the next push of the same pull request passed, and so did other
 pull requests and branches around that time. One such failure proves little, for the next push may
 have mended it. Several pull requests that have nothing else in common do. A test that fails on two
-pushes in a row is broken by its pull request and not counted (docs/design/detector.md 4).
+pushes in a row, in one job or in several, is broken by its pull request and not counted
+(docs/design/detector.md 4).
 """
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -16,7 +17,7 @@ from typing import NamedTuple, Protocol
 from service.testhealth.detector.evidence import CROWD_MIN, Event, Stream
 
 REACH = 16
-"""Uploads of the job on each side among which the verdicts of others are looked for."""
+"""Uploads of a job on each side among which verdicts beside a push are looked for."""
 
 NEIGHBORS = 3
 """Verdicts of others on each side that are asked."""
@@ -56,6 +57,11 @@ class Sent(Protocol):
         """The machine that ran it, empty if unknown."""
         ...
 
+    @property
+    def author(self) -> str:
+        """The account whose events are capped together, empty if unknown."""
+        ...
+
 
 class Run(Protocol):
     """An upload of the job that is no mass failure; `passing` and `failing` have a bit a test."""
@@ -91,15 +97,25 @@ class Push(NamedTuple):
     red: int
 
 
+class Beside(NamedTuple):
+    """A verdict in a run before or after a push."""
+
+    run: RunKey
+    code: str
+    passed: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """The tests that failed in one push alone, on one machine.
+    """The tests that failed in one push alone, which `author` began on one machine at `first`.
 
     By bit: when that was known, and the weight of it (before the crowd).
     """
 
     tests: dict[int, tuple[datetime, float]]
     machine: str = ""
+    author: str = ""
+    first: RunKey | None = None
 
     @property
     def crowd(self) -> float:
@@ -185,7 +201,25 @@ class JobRuns:
                 tests[bit] = max(after.first[0], last), weight
         if not 0 < len(tests) <= CROWD_MAX:
             return NOBODY
-        return Alone(tests, self.runs[here.first].upload.machine)
+        sent = self.runs[here.first].upload
+        return Alone(tests, sent.machine, sent.author, here.first)
+
+    def nearest(self, push: PushKey, first: RunKey, bit: int) -> Iterator[tuple[bool, Beside]]:
+        """The nearest verdicts of a source on other code, before and after a push; True: after.
+
+        Among REACH runs on each side. The push need not be of this job.
+        """
+        source, code = push
+        mine = self.of_source.get(source, [])
+        place = bisect_left(mine, first)
+        sides = (mine[max(0, place - REACH) : place][::-1], mine[place : place + REACH])
+        for is_after, keys in enumerate(sides):
+            for key in keys:
+                run = self.runs[key]
+                passed, failed = run.passing >> bit & 1, run.failing >> bit & 1
+                if (passed or failed) and run.upload.code != code:
+                    yield bool(is_after), Beside(key, run.upload.code, bool(passed))
+                    break
 
     def _pushes(self, source: str) -> list[Push]:
         """The codes of a source, in the order in which they ran first."""
@@ -215,6 +249,29 @@ class JobRuns:
                     yield key[0], bool(passed)
 
 
+def is_alone(jobs: Mapping[str, JobRuns], job: str, push: PushKey, bit: int) -> bool:
+    """Return whether a test that failed alone in a push of a job is alone in all jobs together.
+
+    Where runs spread the tests over jobs anew, a test that is broken for two pushes may fail but
+    once in each of two jobs. So it counts only if some job saw it pass in the push before, if any
+    job ran it there, and in the next one.
+    """
+    first = jobs[job].alone[push].first
+    if first is None:
+        return False
+    found: dict[bool, list[Beside]] = {False: [], True: []}
+    for each in jobs.values():
+        for is_after, beside in each.nearest(push, first, bit):
+            found[is_after].append(beside)
+    before = max(found[False], key=lambda each: each.run, default=None)
+    after = min(found[True], key=lambda each: each.run, default=None)
+    return all(
+        any(each.passed for each in found[is_after] if each.code == nearest.code)
+        for is_after, nearest in ((False, before), (True, after))
+        if nearest is not None
+    )
+
+
 def event_of(job: str, key: PushKey, alone: Alone, bit: int) -> Event:
     """The event of one of the tests that failed alone in a push."""
     at, weight = alone.tests[bit]
@@ -227,6 +284,7 @@ def event_of(job: str, key: PushKey, alone: Alone, bit: int) -> Event:
         weight=round(weight * alone.crowd, 6),
         source=source,
         machine=alone.machine,
+        author=alone.author,
     )
 
 

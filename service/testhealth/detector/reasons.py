@@ -90,6 +90,14 @@ def stale(last_run: datetime) -> str:
     return f"No run since {_day(last_run)}."
 
 
+def removed(branch: str, last_run: datetime) -> str:
+    """A flaky test that is not run any more: it was removed, or has another name now."""
+    return (
+        f"Not run any more on {_short(branch)}, and nowhere since {_day(last_run)}: removed, or "
+        "renamed. A test of another name is a new one."
+    )
+
+
 def clean(runs: int, since: date) -> str:
     """A test without any failure since a day; also for tests that are never judged."""
     return f"No failure in {runs:,} run{'s' * (runs != 1)} since {since.isoformat()}."
@@ -133,7 +141,9 @@ def _disagreement(measure: Measure, threshold: float, *, with_jobs: bool) -> str
         sources = len({event.source for event in pushes})
         weight = _times(sources, tallies.c.weight).partition(" (")[2]
         found = f"failed in one push of {sources} pull request{'s' * (sources != 1)}"
-        parts.append(f"{found} alone{' (' + weight if weight else ''}")
+        accounts = len({event.author for event in pushes})
+        by = f" by {accounts} account{'s' * (accounts != 1)}" if accounts < sources else ""
+        parts.append(f"{found}{by} alone{' (' + weight if weight else ''}")
     machine, count = _worst_machine(measure.events)
     if 2 * count > len(measure.events) > 2:
         parts.append(f"{count} of these {len(measure.events)} on machine {_short(machine)}")

@@ -30,6 +30,8 @@ RED_VERDICTS = 2
 """So many failures in a row on the target branch, and the target itself is to be asked."""
 
 SILENT_FOR = timedelta(days=14)
+USUAL_POINTS, USUAL_ABSENT = 10, 0.1
+"""A test usually runs in a series if it was absent from no larger share of so many points."""
 
 PASSED, FAILED, ABSENT = "P", "F", "."
 _LONELY = (PASSED + FAILED + PASSED, FAILED + PASSED + FAILED)
@@ -283,6 +285,27 @@ def ran_on(tracks: Iterable[Track]) -> dict[str, frozenset[str]]:
     for track in tracks:
         days[track.series.branch].update(point.code for point in track.ran())
     return {branch: frozenset(codes) for branch, codes in days.items()}
+
+
+def removed_at(tracks: Iterable[Track], last_run: datetime) -> tuple[datetime, str] | None:
+    """Return when a stable branch showed that a test is run no more, and the branch; None: it is.
+
+    That is after ABSENT_POINTS points without it after its last run anywhere, of a series in which
+    it usually ran.
+    """
+    found = []
+    for track in tracks:
+        points, begin = track.series.points, last_run - SILENT_FOR
+        later = [point.at for point in points if point.at > last_run]
+        if len(later) < ABSENT_POINTS:
+            continue
+        pairs = zip(points, track.verdicts, strict=True)
+        known = "".join(letter for point, letter in pairs if begin <= point.at <= last_run)
+        known = known.lstrip(ABSENT)
+        is_usual = known.count(ABSENT) <= USUAL_ABSENT * len(known)
+        if len(known) >= USUAL_POINTS and is_usual:
+            found.append((later[ABSENT_POINTS - 1], track.series.branch))
+    return min(found, default=None)
 
 
 def is_red(track: Track, moment: Moment) -> bool:

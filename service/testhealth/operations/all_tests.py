@@ -11,7 +11,8 @@ from service.database.database import Tx
 from service.database.paging import CountedPage, PageSelection
 from service.runtime import Runtime
 from service.testhealth.filters import TestFilter
-from service.testhealth.operations import records, settled_tests
+from service.testhealth.operations import bad_machines, records, settled_tests
+from service.testhealth.operations.bad_machines import FoundMachine
 from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import all_tests, figures, history
@@ -48,7 +49,7 @@ async def listed(
 class TestsInDetail:
     """A page of tests, the newest runs of each by number as letters, and what all tests cost.
 
-    `owners` are those of unhealthy tests.
+    `owners` are those of unhealthy tests; `machines` fail tests that pass elsewhere.
     """
 
     __test__ = False
@@ -57,6 +58,7 @@ class TestsInDetail:
     runs: Mapping[int, str]
     costs: CostOfTests
     owners: Sequence[str]
+    machines: Sequence[FoundMachine]
 
 
 async def in_detail(
@@ -76,6 +78,7 @@ async def in_detail(
             {no: letters_of(case_runs) for no, case_runs in runs.items()},
             all_tests.cost_of_tests(session, here, context.now),
             all_tests.owners(session, here),
+            bad_machines.read(session, runtime, repository),
         )
 
     return await runtime.store.read(read)

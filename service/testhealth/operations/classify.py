@@ -84,9 +84,10 @@ class Doubts:
     `trigger` None: the provider does not know the CI run. `of_unknown`: the run may have tested
     anything, a fork's code too. `is_proved`: it may speak for a stable branch. `warnings` are
     about claims that were replaced. `proof`: what shows that it is of the CI run that it names;
-    with JOB, `check_run` is the check run of the job that sent it. `position` is that of its commit
-    (`position_of`). `is_unseen`: of another CI's build, whose commit no branch of that name here is
-    known to have; then it is of a test run with this commit, or may be a fork's.
+    with JOB, `check_run` is the check run of the job that sent it. `begun_by` is the account
+    that began the run, empty if unknown. `position` is that of its commit (`position_of`).
+    `is_unseen`: of another CI's build, whose commit no branch of that name here is known to
+    have; then it is of a test run with this commit, or may be a fork's.
     """
 
     of_fork: bool = False
@@ -98,6 +99,7 @@ class Doubts:
     warnings: tuple[str, ...] = ()
     proof: Proof = Proof.NONE
     check_run: str = ""
+    begun_by: str = ""
     position: int | None = None
 
 
@@ -106,7 +108,8 @@ class Collected:
     """The provider's facts about an upload that we fetched ourselves, so that nobody claims it.
 
     `tree` is that of a head which CI tested as it stands, None when unknown; `prs` are pull
-    requests with this head, those of forks too. `position` is that of the head (`position_of`).
+    requests with this head, those of forks too. `position` is that of the head (`position_of`),
+    `begun_by` is the account that began the run, empty if unknown.
     """
 
     artifact_id: str
@@ -114,6 +117,7 @@ class Collected:
     tree: Sha | None
     prs: tuple[int, ...]
     position: int | None = None
+    begun_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +145,8 @@ async def checked(
     meta, doubts = await _checked(runtime, caller, repository, meta)
     proof = _proof_of(caller, doubts)
     check_run = caller.job.check_run_id if caller.job and proof is Proof.JOB else ""
-    doubts = replace(doubts, proof=proof, check_run=check_run)
+    begun_by = caller.job.begun_by if caller.job else doubts.begun_by
+    doubts = replace(doubts, proof=proof, check_run=check_run, begun_by=begun_by)
     provider = runtime.providers.get(repository.ref.host)
     is_own = caller.job is not None and not caller.job.is_of_other_ci
     if provider is not None and check_run and is_own:
@@ -266,7 +271,9 @@ async def _by_run(look: Look, meta: UploadMeta, run: CiRun) -> tuple[UploadMeta,
         )
         if claimed not in (None, now)
     )
-    return actual, Doubts(is_proved=True, trigger=run.trigger, warnings=warnings)
+    return actual, Doubts(
+        is_proved=True, trigger=run.trigger, warnings=warnings, begun_by=run.begun_by
+    )
 
 
 async def _pull_request_of(look: Look, meta: UploadMeta, run: CiRun) -> int | None:

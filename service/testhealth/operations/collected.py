@@ -222,7 +222,9 @@ def _source_of(artifact: Artifact, run: CiRun, jobs: Sequence[CiJob], tested: _T
         ran_at=run.started_at,
         machine=(runners[0] or None) if len(runners) == 1 else None,
     )
-    origin = Origin(artifact.id, ran, tested.tree, tested.prs, tested.position)
+    origin = Origin(
+        artifact.id, ran, tested.tree, tested.prs, tested.position, begun_by=run.begun_by
+    )
     return _Source(artifact, meta, origin)
 
 

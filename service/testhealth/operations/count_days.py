@@ -1,7 +1,10 @@
 """Count the days that are over: the only job that writes counts of tests."""
 
 import asyncio
+from collections.abc import Sequence
+from itertools import groupby
 
+from service import sweeping
 from service.runtime import Runtime
 from service.testhealth.operations import queue_waits
 from service.testhealth.store import case_times, day_counts, days
@@ -11,11 +14,28 @@ from service.testhealth.store.sets import OutcomeSets
 
 
 async def count_due(runtime: Runtime) -> None:
-    """Count each open day that is over and quiet; safe to repeat, and to run several times."""
-    for day in await runtime.store.read(days.due, runtime.clock.now()):
+    """Count each open day that is over and quiet; safe to repeat, and to run several times.
+
+    A mistake in one repository stops no other; the first is raised at the end.
+    """
+    await sweeping.one_by_one(work(runtime) for work in (_count_days, _sum_weeks))
+
+
+async def _count_days(runtime: Runtime) -> None:
+    due = await runtime.store.read(days.due, runtime.clock.now())
+    of_each = [list(group) for _, group in groupby(due, key=lambda day: day.place)]
+    await sweeping.one_by_one(_count_all(runtime, each) for each in of_each)
+
+
+async def _count_all(runtime: Runtime, due: Sequence[OpenDay]) -> None:
+    """Count the days of one repository, the oldest first."""
+    for day in due:
         await count(runtime, day)
-    for each in await runtime.store.read(case_times.unsummed):
-        await sum_weeks(runtime, each)
+
+
+async def _sum_weeks(runtime: Runtime) -> None:
+    unsummed = await runtime.store.read(case_times.unsummed)
+    await sweeping.one_by_one(sum_weeks(runtime, each) for each in unsummed)
 
 
 async def count(runtime: Runtime, day: OpenDay) -> None:

@@ -64,7 +64,7 @@ async def report(
         standing = await queues.early.standing_of(runtime, repository, failed)
         failed = replace(failed, standing=standing)
     kept = await runtime.store.run(_put, repository, caller.actor, failed)
-    if kept.standing is EarlyStanding.COUNTS and kept.taken_back_at is None:
+    if kept.taken_back_at is None and failed.standing is kept.standing is EarlyStanding.COUNTS:
         await queues.early.tell(runtime, repository, kept)
     elif kept.taken_back_at is not None:
         await queues.early.take_back(runtime, repository, (kept,))
@@ -159,12 +159,20 @@ def _own_standing(doubts: Doubts, sent: EarlyReport) -> EarlyStanding:
 def _put(
     session: Tx, repository: RepositoryRecord, actor: Actor, failed: EarlyFailure
 ) -> EarlyFailure:
-    """Store a report; one that is known takes no place of its own. Raises Invalid."""
+    """Store a report; one that is known takes no place of its own. Raises Invalid.
+
+    A copy that comes late says nothing new of a failure that counts or was taken back; only a pass
+    does.
+    """
     access.recheck(session, actor, failed.heard_at)
     place = Place(repository.org_id, repository.id)
     known = stored.by_key(session, repository.id, failed.key)
     if known is None:
         _check_number(session, repository.id, failed)
+    elif failed.taken_back_at is None and (
+        known.taken_back_at is not None or known.standing is EarlyStanding.COUNTS
+    ):
+        return known
     stored.put(session, place, failed)
     return failed
 

@@ -246,6 +246,7 @@ def account_of(arrived: Arrived) -> Account:
         ],
         proof=Proof.RUN if isinstance(source, Collected) else source.proof,
         check_run="" if isinstance(source, Collected) else source.check_run,
+        begun_by=source.begun_by,
     )
 
 

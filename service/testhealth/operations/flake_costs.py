@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from service import sweeping
 from service.accounts.store import access
 from service.accounts.tenants import RepositoryRecord
 from service.database import outbox
@@ -76,9 +77,13 @@ async def alert(runtime: Runtime) -> None:
     """Tell the endpoints of each repository, once a week, that flaky tests cost too much."""
     # The newest day that can be counted: on Monday last week's Sunday.
     yesterday = figures.day_of(runtime.clock.now()) - 1
-    for place in await runtime.store.read(flake_costs.watched, sums.week_of(yesterday)):
-        if await runtime.store.run(_alert, runtime, place, yesterday):
-            outbox.wake(runtime.wakeups)
+    watched = await runtime.store.read(flake_costs.watched, sums.week_of(yesterday))
+    await sweeping.one_by_one(_alert_one(runtime, place, yesterday) for place in watched)
+
+
+async def _alert_one(runtime: Runtime, place: Place, yesterday: int) -> None:
+    if await runtime.store.run(_alert, runtime, place, yesterday):
+        outbox.wake(runtime.wakeups)
 
 
 def _alert(session: Tx, runtime: Runtime, place: Place, yesterday: int) -> bool:

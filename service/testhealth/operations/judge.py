@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Concatenate, ParamSpec, TypeVar
 
+from service import sweeping
 from service.accounts.store import access
 from service.database import outbox
 from service.database.database import Tx
@@ -21,7 +22,7 @@ from service.testhealth.detector.health import Flag, Health
 from service.testhealth.detector.history import Change
 from service.testhealth.detector.index import Earlier, EvidenceIndex, Settling, TestFacts
 from service.testhealth.detector.spans import Settled
-from service.testhealth.operations import messages, records, ticket_issues
+from service.testhealth.operations import bad_machines, messages, records, ticket_issues
 from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.reports.uploads import EvidenceUpload
 from service.testhealth.store import cases, uploads
@@ -126,6 +127,7 @@ def judge(
     failed = {no for upload in added for no in upload.attempts}
     revision = cases.lock(tests.session, place.repository_id)
     index, touched = _opened(tests, revision.revision)
+    before = None if index.scale is None else index.scale.clock
     touched |= index.change(added, removed, tests.sets)
     touched |= index.unjudged
     now = _first_of(touched, failed)
@@ -140,6 +142,7 @@ def judge(
     _keep_noise(tests, index)
     clock = None if index.scale is None else index.scale.clock
     cases.note_evidence(tests.session, place.repository_id, clock)
+    bad_machines.renew(tests.session, tests.runtime, tests.context, index, before)
     return index
 
 
@@ -165,12 +168,16 @@ def evidence_now(
 
 async def catch_up(runtime: Runtime) -> None:
     """Judge the tests that uploads have left, some in each transaction."""
-    for repository_id in await runtime.store.read(cases.repositories_behind):
-        is_behind = True
-        while is_behind:
-            is_behind, _ = await run_serialized(
-                runtime, repository_id, _judge_more, runtime, repository_id
-            )
+    behind = await runtime.store.read(cases.repositories_behind)
+    await sweeping.one_by_one(_catch_up_one(runtime, each) for each in behind)
+
+
+async def _catch_up_one(runtime: Runtime, repository_id: int) -> None:
+    is_behind = True
+    while is_behind:
+        is_behind, _ = await run_serialized(
+            runtime, repository_id, _judge_more, runtime, repository_id
+        )
 
 
 def _judge_more(

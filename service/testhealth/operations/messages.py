@@ -14,9 +14,11 @@ from service.notifications import notifications
 from service.notifications.messages import Message, common_fields, message_of, time_text
 from service.notifications.store import subscribers
 from service.runtime import Runtime
+from service.testhealth.detector.machines import BadMachine
 from service.testhealth.flake_costs import Week
 from service.testhealth.operations import records
 from service.testhealth.operations.records import RepositoryContext
+from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.quarantine import StoredOverride
 from service.testhealth.store.states import CaseState
 from service.vocabulary import Health, Override, RepoRef, Sha
@@ -24,6 +26,7 @@ from service.vocabulary import Health, Override, RepoRef, Sha
 PROCESSED = "upload.processed"
 FAILED_AFTER_LANDING = "upload.failed_after_landing"
 EXCEEDED = "flake_costs.exceeded"
+BAD_MACHINE = "test_machine.failing"
 TESTS_MAX = 50
 """Failed tests that one message names."""
 
@@ -134,6 +137,37 @@ def costly(
     }
     fields = {"repository": _repository(repository.ref), "flake_costs": costs}
     return message_of(EXCEEDED, at, {**common_fields(EXCEEDED, slug, at), **fields})
+
+
+def bad_machine(
+    session: Tx,
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    found: tuple[BadMachine, Sequence[ListedCase]],
+    at: datetime,
+) -> Message:
+    """Return `test_machine.failing`: a machine fails tests that pass elsewhere."""
+    bad, tests = found
+    slug = subscribers.organization_slug(session, repository.org_id)
+    machine = {
+        "name": bad.machine,
+        "since": time_text(bad.since),
+        "tests": bad.count,
+        "examples": [
+            {
+                "name": case.name,
+                "file_path": case.file or None,
+                "html_url": page_addresses.test(runtime.options, repository.ref, case.id),
+            }
+            for case in tests
+        ],
+        "failing_runs": bad.failing,
+        "runs": bad.runs,
+        "failing_runs_elsewhere": bad.others_failing,
+        "runs_elsewhere": bad.others_runs,
+    }
+    fields = {"repository": _repository(repository.ref), "machine": machine}
+    return message_of(BAD_MACHINE, at, {**common_fields(BAD_MACHINE, slug, at), **fields})
 
 
 # Uploads.

@@ -8,6 +8,7 @@ continues after a crash.
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from service import sweeping
 from service.database import bulk
 from service.database.database import Tx
 from service.runtime import Runtime
@@ -37,8 +38,8 @@ async def finish(runtime: Runtime, upload_id: str) -> None:
 
 async def finish_all(runtime: Runtime) -> None:
     """Note the remaining tests of all uploads, as after a crash."""
-    for upload_id in await runtime.store.read(uploads.unnoted):
-        await finish(runtime, upload_id)
+    unnoted = await runtime.store.read(uploads.unnoted)
+    await sweeping.one_by_one(finish(runtime, each) for each in unnoted)
 
 
 def note_runs(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from service import sweeping
 from service.accounts import audit_log, page_addresses
 from service.accounts.store import access
 from service.accounts.store.audit import AuditEntry
@@ -66,11 +67,15 @@ def note_status(session: Tx, runtime: Runtime, context: RepositoryContext, no: i
 
 async def sweep(runtime: Runtime) -> None:
     """Ask for the issues that time alone brings: new ones, new figures, reopened ones."""
+    places = await runtime.store.read(stored.places)
+    await sweeping.one_by_one(_sweep_one(runtime, each) for each in places)
+
+
+async def _sweep_one(runtime: Runtime, place: Place) -> None:
     now = runtime.clock.now()
-    for place in await runtime.store.read(stored.places):
-        if await runtime.store.read(_is_due, place, now):
-            await runtime.store.run(_ask_due, runtime, place, now)
-            outbox.wake(runtime.wakeups, (Lane.NOTICE,))
+    if await runtime.store.read(_is_due, place, now):
+        await runtime.store.run(_ask_due, runtime, place, now)
+        outbox.wake(runtime.wakeups, (Lane.NOTICE,))
 
 
 def _is_due(session: Tx, place: Place, now: datetime) -> bool:

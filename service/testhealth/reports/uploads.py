@@ -36,6 +36,7 @@ class EvidenceUpload:
     all others that passed stand in the set `passed`, `passed_size` of them. The attempts of
     `muddled` tests do not compare; none of them is in the set. Equal times are ordered by
     `digest`. `position` is how many commits the history of its commit has, None if unknown.
+    `begun_by` is the account that began its CI run, empty if unknown; None: nobody looked.
     """
 
     id: str
@@ -56,6 +57,7 @@ class EvidenceUpload:
     attempts: Mapping[int, str] = field(default_factory=dict)
     muddled: frozenset[int] = frozenset()
     position: int | None = None
+    begun_by: str | None = None
 
     @property
     def tests_run(self) -> int:
@@ -83,6 +85,14 @@ class EvidenceUpload:
             case UploadClass.PR | UploadClass.OTHER:
                 return f"/{self.branch}"
         return ""
+
+    @property
+    def author(self) -> str:
+        """Return whose lone failures are capped together, empty: unknown (detector.md 4).
+
+        Uploads of earlier versions do not tell, so their pull requests stand for accounts.
+        """
+        return self.source if self.begun_by is None else self.begun_by
 
     @property
     def day(self) -> int:

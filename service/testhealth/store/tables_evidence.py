@@ -120,6 +120,27 @@ class EarlyFailureRow(Row, table=True):
     taken_back_at: datetime | None = Field(sa_type=Utc)
 
 
+class BadMachineRow(Row, table=True):
+    """A machine that fails tests which pass elsewhere (docs/design/machines.md).
+
+    `tests` are numbers of tests. The row goes when the evidence does.
+    """
+
+    __tablename__ = "bad_machine"
+
+    repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    machine: str = Field(primary_key=True)
+    org_id: int = Field(sa_type=Id)
+    tests: str = Field(sa_type=Json)
+    count: int
+    since: datetime = Field(sa_type=Utc)
+    last: datetime = Field(sa_type=Utc)
+    failing: int
+    runs: int
+    others_failing: int
+    others_runs: int
+
+
 class ArtifactRow(Row, table=True):
     """An artifact of the provider's CI that needs no second look, and its upload.
 

@@ -328,6 +328,7 @@ def evidence_of(
         attempts=letters,
         muddled=muddled,
         position=upload.position,
+        begun_by=upload.account.begun_by,
     )
 
 

@@ -16,7 +16,7 @@ Spans = Mapping[int, Sequence[tuple[float, float]]]
 
 NOTICEABLE_RATE = 0.01
 LONG_BREAKAGE = 5
-"""Failing verdicts from which on a breakage of main has to be found."""
+"""Failing runs of main from which on a breakage of main has to be found."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Figures:
 class BrokenFigures:
     """How a red main was noticed.
 
-    `after`: failing verdicts until broken; `cleared`: whether a pass ended it; `wrong` of
+    `after`: failing runs of main until broken; `cleared`: whether a pass ended it; `wrong` of
     `flaky` tests were called broken when main was not.
     """
 
@@ -161,30 +161,32 @@ def _clearing(world: World, found: list[Truth], spans: Spans) -> Iterator[float]
                     yield until - truth.end
 
 
-Verdicts = Mapping[int, Sequence[tuple[float, str]]]
-"""By test, day and letter of each verdict on main, in order."""
+Verdicts = Mapping[int, Sequence[tuple[float, str, str]]]
+"""By test, day, CI run and letter of each verdict on main, in order of each job."""
 
 
 def broken_measured(
     world: World, verdicts: Verdicts, spans: Mapping[int, Sequence[BrokenSpan]]
 ) -> BrokenFigures:
-    """How soon a red main was noticed, and how often a green one was called red."""
+    """How soon a red main was noticed, and how often a green one was called red.
+
+    A run that fails a test in several jobs, as in a matrix, is one.
+    """
     after: list[float] = []
     cleared: list[bool] = []
     for breakage in world.breakages:
         for test in breakage.tests:
-            red = [
-                day
-                for day, letter in verdicts.get(test, ())
+            red = sorted(
+                (day, run)
+                for day, run, letter in verdicts.get(test, ())
                 if letter == "F" and breakage.begin <= day <= breakage.end
-            ]
-            if len(red) < LONG_BREAKAGE:
+            )
+            if len({run for _, run in red}) < LONG_BREAKAGE:
                 continue
-            found = [
-                span for span in spans.get(test, ()) if red[0] <= day_of(span.since) <= red[-1]
-            ]
-            since = day_of(found[0].since) if found else inf
-            after.append(sum(1 for day in red if day <= since) if found else inf)
+            first, last = red[0][0], red[-1][0]
+            found = [span for span in spans.get(test, ()) if first <= day_of(span.since) <= last]
+            since = min((day_of(span.since) for span in found), default=inf)
+            after.append(len({run for day, run in red if day <= since}) if found else inf)
             cleared += [span.end is End.PASSED for span in found if span.until is not None]
     flaky = {truth.number for truth in truths_of(world)}
     wrong = sum(1 for no in flaky if any(_is_wrong(world, no, span) for span in spans.get(no, ())))

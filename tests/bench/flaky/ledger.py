@@ -48,6 +48,7 @@ class Upload:
     branch: str = "main"
     pr: int | None = None
     position: int | None = None
+    begun_by: str | None = None
 
     def letters(self, no: int) -> str:
         """The test's attempts here, skips left out."""
@@ -89,6 +90,11 @@ class Upload:
             case "pr" | "other":
                 return f"/{self.branch}"
         return ""
+
+    @property
+    def author(self) -> str:
+        """Whose lone failures are capped together."""
+        return self.source if self.begun_by is None else self.begun_by
 
 
 def bits(numbers: Iterable[int]) -> int:
@@ -163,10 +169,10 @@ class Ledger:
         """Its events of all streams."""
         streams = (self.events_a, self.events_b, self.events_c)
         found = (event for events in streams for event in events.get(no, ()))
-        return tuple(evidence.on_shared(found, self._machines))
+        return tuple(evidence.on_shared(found, self.machines))
 
     @cached_property
-    def _machines(self) -> dict[str, set[str]]:
+    def machines(self) -> dict[str, set[str]]:
         """By job, the machines that are named."""
         found: defaultdict[str, set[str]] = defaultdict(set)
         for each in self.uploads:
@@ -368,12 +374,14 @@ class Ledger:
         for each in self.uploads:
             if not each.is_mass:
                 by_job[each.job].append(Ran(each, each.passing, each.failing))
+        jobs = {job: pushes.JobRuns(job) for job in by_job}
         for job, ran in by_job.items():
-            runs = pushes.JobRuns(job)
-            runs.change(ran, ())
+            jobs[job].change(ran, ())
+        for job, runs in jobs.items():
             for key, alone in runs.alone.items():
                 for no in alone.tests:
-                    found[no].append(pushes.event_of(job, key, alone, no))
+                    if pushes.is_alone(jobs, job, key, no):
+                        found[no].append(pushes.event_of(job, key, alone, no))
         codes = {no: {event.code for event in events} for no, events in self.events_a.items()}
         kept = {no: [*pushes.without(events, codes.get(no, ()))] for no, events in found.items()}
         return {no: events for no, events in kept.items() if events}

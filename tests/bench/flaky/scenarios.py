@@ -121,7 +121,7 @@ def outcome_of(shape: Shape, law: Law, seed: int) -> Outcome:
     judged, times = judged_in(ledger)
     verdicts = {
         no: [
-            (day_of(point.at), letter)
+            (day_of(point.at), point.run, letter)
             for track in ledger.tracks.get(no, ())
             for point, letter in zip(track.ran(), track.letters(), strict=True)
         ]
@@ -152,14 +152,13 @@ def judged_in(ledger: Ledger) -> tuple[dict[int, Health], list[float]]:
 
 
 def spans_of(judged: dict[int, Health], days: int) -> Spans:
-    """When each test was flagged flaky."""
-    return {
-        no: [
-            (day_of(span.since), day_of(span.until) if span.until else float(days))
-            for span in health.fold.spans
-        ]
-        for no, health in judged.items()
-    }
+    """When each test was flagged flaky; no more once it was seen to be gone."""
+    found = {}
+    for no, health in judged.items():
+        last = day_of(health.since) if health.is_stale else float(days)
+        ends = ((span, day_of(span.until) if span.until else last) for span in health.fold.spans)
+        found[no] = [(day_of(span.since), min(end, last)) for span, end in ends]
+    return found
 
 
 def is_founded(health: Health) -> bool:

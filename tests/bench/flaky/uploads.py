@@ -18,8 +18,15 @@ SAME_ORDER = 0.7
 """Chance that a re-run shuffles the tests as the first run did."""
 
 SKEW_MINUTES = 3
+PEOPLE = 20
 JOB_NAMES = ("unit / linux", "e2e / linux", "unit / mac", "e2e / mac")
 MATRIX_NAMES = ("unit / linux", "unit / mac", "e2e / linux", "e2e / mac")
+
+
+def accounts_of(people: int, pulls: int, chance: Generator) -> list[str]:
+    """Who opens each pull request; the busiest twice as many as the next, and so on."""
+    share = 1 / np.arange(1, people + 1)
+    return [str(each) for each in chance.choice(people, pulls, p=share / share.sum())]
 
 
 def reported(world: World) -> list[Upload]:
@@ -43,6 +50,8 @@ class Ci:
         self._causes: dict[int, list[Cause]] = {
             job: [cause for cause in world.causes if job in cause.jobs] for job in range(shape.jobs)
         }
+        pulls = max((run.pr or 0 for run in world.runs), default=0) + 1
+        self._accounts = accounts_of(PEOPLE, pulls, np.random.default_rng([world.seed, 3]))
         self._orders: dict[tuple[int, int, str], frozenset[int]] = {}
 
     def uploads(self) -> Iterator[Upload]:
@@ -147,6 +156,7 @@ class Ci:
             branch="main" if run.pr is None else f"topic-{run.pr}",
             pr=run.pr,
             position=run.number,
+            begun_by="" if run.pr is None else self._accounts[run.pr],
         )
 
 

@@ -32,7 +32,7 @@ class World:
 BASE = Shape(USUAL)
 TINY_LAWS: tuple[Law, ...] = (Flaky(share=0.08, low=0.02), laws.Clusters(2, low=0.03), *SOUND)
 SMALL_LAWS: tuple[Law, ...] = (Flaky(share=0.06, low=0.01), laws.Clusters(3, low=0.01), *SOUND)
-TINY = replace(BASE, laws=TINY_LAWS, tests=100, jobs=1, pushes=3, main=1)
+TINY = replace(BASE, laws=TINY_LAWS, tests=100, jobs=1, pushes=3, main=1, people=2)
 
 
 def _with(*changed: Law) -> Shape:
@@ -84,7 +84,7 @@ WORLDS = (
     ),
     World(
         "SmallTeam",
-        replace(BASE, laws=SMALL_LAWS, tests=150, jobs=1, pushes=8, main=3),
+        replace(BASE, laws=SMALL_LAWS, tests=150, jobs=1, pushes=8, main=3, people=4),
         *("150 tests, 8 pushes a day", 0.93, 0.9),
     ),
     World("TinyTeam", TINY, "100 tests, 3 pushes a day", 0.9, 0.85),
@@ -157,7 +157,7 @@ GATES: dict[str, tuple[float, float, float]] = {
     "SlowBurn": (0.9, 0.1, 1.6),
     "SmallTeam": (0.93, 0.8, 1.5),
     "TinyTeam": (0.88, 0.42, 1.4),
-    "Renames": (0.8, 0.8, 1.4),
+    "Renames": (0.93, 0.85, 1.4),
     "SharedService": (0.9, 0.85, 1.5),
     "PrOnlyNoRerun": (0.9, 0.4, 1.4),
     "FragileNoRerun": (0.85, 0.4, 1.4),

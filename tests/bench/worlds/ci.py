@@ -7,6 +7,7 @@ import numpy as np
 
 from tests.bench.flaky.figures import Truth
 from tests.bench.flaky.ledger import PR, QUEUE, STABLE, Upload, bits
+from tests.bench.flaky.uploads import accounts_of
 from tests.bench.flaky.worlds import DAY, START
 from tests.bench.worlds.shapes import Drawn, Life, Moment, Shape
 
@@ -40,7 +41,8 @@ class Played:
 
 def played(shape: Shape, seed: int, name: str) -> Played:
     """Play the world of a seed; the same seed reports the same."""
-    ci = Ci(shape, np.random.default_rng([seed, *name.encode()]))
+    people = np.random.default_rng([seed, *b"people", *name.encode()])
+    ci = Ci(shape, np.random.default_rng([seed, *name.encode()]), people)
     uploads = list(ci.uploads())
     lives = ci.lives()
     return Played(shape, uploads, lives, list(_truths(lives, uploads)))
@@ -49,8 +51,12 @@ def played(shape: Shape, seed: int, name: str) -> Played:
 class Ci:
     """The machines of a world; each question draws anew."""
 
-    def __init__(self, shape: Shape, chance: np.random.Generator) -> None:
+    def __init__(
+        self, shape: Shape, chance: np.random.Generator, people: np.random.Generator
+    ) -> None:
         self.shape, self.chance = shape, chance
+        pulls = round(shape.pushes * shape.days) + 1
+        self.accounts = accounts_of(shape.people, pulls, people)
         self.laws: list[Drawn] = [law.drawn(shape, chance) for law in shape.laws]
         self.renames = self._renames()
         self.whole = {
@@ -174,6 +180,7 @@ class Ci:
             branch="main" if run.pr is None else f"topic-{run.pr}",
             pr=run.pr,
             position=number if shape.has_positions else None,
+            begun_by="" if run.pr is None else self.accounts[run.pr],
         )
 
 

@@ -64,7 +64,9 @@ class Shape:
     `rerun`: what is done about `believed` less than all red jobs; `shuffles`: each run spreads
     the tests over the jobs anew; `is_matrix`: every job runs every test; `by_queue`: a merge queue
     tests each last push before main has it; `nightly`: only job 0 runs for pushes, the others once
-    a night on main. `renamed`: share of flaky tests that get another number.
+    a night on main. `renamed`: share of flaky tests that get another number. `people`
+    open pull requests; the busiest of them twice as many as the next, three times as many as the
+    third.
     """
 
     laws: tuple[Law, ...]
@@ -85,6 +87,7 @@ class Shape:
     tests_main: bool = True
     nightly: bool = False
     renamed: float = 0.0
+    people: int = 10
 
     def home_of(self, test: int) -> tuple[int, ...]:
         """The jobs that run a test, where runs do not spread them anew."""

@@ -6,6 +6,7 @@ from pydantic import BaseModel
 
 from service.http.models.answers.common import Count, Id, Number, Sha, SnakeAnswer, Time
 from service.notifications.api.models.answers.messages import RepositoryMessage
+from service.testhealth.api.models.answers.machines import MachineShown
 from service.testhealth.api.models.answers.tests import Address, HealthShown, LinkShown
 from service.vocabulary import ActorKind, Health, Override
 
@@ -155,6 +156,13 @@ class FlakeCostsExceeded(RepositoryMessage):
     """The cost and the limit."""
 
 
+class MachineFailing(RepositoryMessage):
+    """A machine fails tests that pass elsewhere; sent once, and again if it was sound meanwhile."""
+
+    machine: MachineShown
+    """The machine."""
+
+
 TEST_MESSAGES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("test_case.status_changed", TestStatusChanged),
     ("test_case.quarantining_setting_changed", QuarantineChanged),
@@ -162,5 +170,6 @@ TEST_MESSAGES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("upload.processed", UploadProcessed),
     ("upload.failed_after_landing", FailedAfterLanding),
     ("flake_costs.exceeded", FlakeCostsExceeded),
+    ("test_machine.failing", MachineFailing),
 )
 """Events and their messages."""
