@@ -298,6 +298,15 @@ async def test_an_unknown_effect_is_read_back_often_at_first_and_then_seldom(eff
     assert waits == [1, 1, 2, 4, 8, READBACK_S, 32, 64, 128]
 
 
+async def test_a_text_without_an_answer_is_written_again_when_its_call_is_over(
+    effect: Effect, provider: TroubledProvider
+):
+    await effect.store(text(), Lane.NOTICE)
+    provider.trouble = OutcomeUnknown("No answer.")
+    assert await effect.tried() == [63]
+    assert await effect.broken_off(AWAY) == [63]
+
+
 async def test_an_unknown_effect_waits_for_the_read_back_and_not_for_the_provider_at_first(
     effect: Effect, provider: TroubledProvider
 ):

@@ -415,7 +415,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "outbox.stored_keys": lambda s: outbox.stored_keys(s, ["text-7", "other"]),
     "outbox.mark_sent": lambda s: outbox.mark_sent(s, "me", [7], NOW),
     "outbox.settle": lambda s: outbox.settle(s, [7], OutboxState.DONE),
-    "outbox.reopen_sent": lambda s: outbox.reopen_sent(s, ["me"]),
+    "outbox.reopen_sent": lambda s: outbox.reopen_sent(s, ["me"], NOW),
     "pull_requests.remember_head": lambda s: pull_requests.remember_head(s, HEAD, AT, NOW),
     "pull_requests.with_head": lambda s: pull_requests.with_head(s, 7, Sha("text-7")),
     "pull_requests.known_head": lambda s: pull_requests.known_head(s, 7, 7),
