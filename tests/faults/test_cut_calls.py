@@ -34,3 +34,34 @@ async def test_an_older_text_that_is_carried_out_late_is_not_the_one_that_stays(
         assert [one.struck for one in world.sandbox.world.faults.listed] == [1, 1]
         assert "Merged" in world.comment_on(number)
         assert world.check_on(number).endswith("(success)")
+
+
+@pytest.mark.fault(
+    "a temporary branch is made again after it was used",
+    holds="it is deleted",
+    within="2 sweeps",
+)
+async def test_a_branch_that_is_made_late_is_deleted_by_the_sweep(tmp_path: Path) -> None:
+    async with living(tmp_path, WorldOptions()) as world:
+        number = await world.open()
+        await world.settle()
+        await world.make_queue()
+        await world.fault({"method": "POST", "path": "*/git/refs", "nth": 1}, "late", s=LATE_S)
+        (late,) = world.sandbox.world.faults.listed
+        await world.comment("/merge", on=number)
+
+        async def is_cut() -> bool:
+            return bool(late.struck)
+
+        async def is_made() -> bool:
+            return any(name.startswith("headgate/temp/") for name in world.branches())
+
+        async def is_deleted() -> bool:
+            return not await is_made()
+
+        await world.until(is_cut)
+        await world.rest(LATE_S)
+        await world.until(is_made)
+        await world.settle()
+        assert await world.merged() == [number]
+        await world.until(is_deleted, within_s=1300)
