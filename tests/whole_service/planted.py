@@ -223,7 +223,7 @@ FAULTS = {
         _replaced(missed_comments, "_store_missed", _nothing), 13
     ),
     "an effect is tried again at once, for ever": Fault(
-        _replaced(effects, "_next_try", _at_once), 19
+        _replaced(effects, "_next_try", _at_once), 2
     ),
     "Retry-After is ignored": Fault(_replaced(Pacer, "strike", _unlimited), 6),
     "a refused token is kept": Fault(_replaced(Tokens, "refuse", _nothing), 29),
@@ -234,7 +234,7 @@ FAULTS = {
     "an outage of the provider counts as an attempt at a delivery": Fault(
         _replaced(deliveries, "_again", _provider_counts), 0, GITHUB_AWAY
     ),
-    "one row has two tasks": Fault(_replaced(Flow, "_own", _owned_twice), 0, OFTEN_DUE),
+    "one row has two tasks": Fault(_replaced(Flow, "_own", _owned_twice), 2, OFTEN_DUE),
     "what an outage of the database interrupted is given up": Fault(
         _few_tries_of_the_database, 0, READS_OFTEN_FAIL
     ),
