@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 
-from bot.github import graphql, limits, reading, refs, stacks
+from bot.github import graphql, limits, own_work, reading, refs, stacks
 from bot.github.client import RepositoryClient
 from bot.github.graphql import NO_COMMIT, RefUpdate
 from bot.github.graphql import Trouble as GraphQLTrouble
@@ -194,7 +194,7 @@ class Landing:
         return _shown(landed, request.target)
 
     async def merged(self, client: RepositoryClient, request: MergeRequest) -> Merged | None:
-        """Return what a merge call landed; None while the pull request is not merged.
+        """Return what a merge call landed; None while it is not merged, or if another merged it.
 
         Raises OutcomeUnknown while a merge is or may be pending, or may not yet be shown. None also
         if GitHub does not name the commit later either, which its schema allows:
@@ -205,6 +205,8 @@ class Landing:
         if facts.state is not PullRequestState.MERGED:
             await stacks.check_is_over(client, request)
             return None
+        if await own_work.is_merged_by_another(client, request.number):
+            return None  # it merges once, so no call of ours has merged it
         is_young = _is_young(client, request)
         if facts.merge_commit is None:
             if is_young:

@@ -52,10 +52,16 @@ class Notices:
         self._app_id = app_id
 
     async def say(self, client: RepositoryClient, notice: Notice) -> str | None:
-        """Write a notice; return its id, None when the place takes no more notices."""
+        """Write a notice; return its id, None when the place takes no more notices.
+
+        Raises OutcomeUnknown for a change of a known text: it may still be carried out and
+        replace a newer one, so the caller repeats it later.
+        """
         try:
             return await self._say(client, notice)
         except OutcomeUnknown as unknown:
+            if _changes(notice):
+                raise
             again = notice
             if not isinstance(notice, Reaction | LabelRemoval | LabelReturn):
                 again = replace(notice, first=False)
@@ -182,6 +188,13 @@ class Notices:
             and (notice.replaces or run.words("external_id") == notice.external_id)
         ]
         return max(ours, key=lambda run: run.number("id"), default=None)
+
+
+def _changes(notice: Notice) -> bool:
+    """Return whether a notice replaces what another one has written, as each label does."""
+    if isinstance(notice, StateLabel):
+        return True
+    return isinstance(notice, StatusComment | CheckReport) and notice.known_id is not None
 
 
 def _marker_of(notice: Reply) -> str:

@@ -43,6 +43,16 @@ async def landed(client: RepositoryClient, number: int) -> LandedByUs | None:
     return LandedByUs(await _named_in_comments(client, number))
 
 
+async def is_merged_by_another(client: RepositoryClient, number: int) -> bool:
+    """Return whether GitHub names another account than our App's as who merged a pull request.
+
+    Of an account that was deleted it may name none, which says nothing.
+    """
+    pull = (await client.get(f"/pulls/{number}", missing=GoneKind.PULL_REQUEST)).fields
+    merged_by = pull.inner_or_none("merged_by")
+    return merged_by is not None and not await _is_ours(client, merged_by)
+
+
 async def shows_end(
     client: RepositoryClient, app_id: str, sha: Sha, name: str, submission: str
 ) -> bool:

@@ -7,10 +7,10 @@ within a queue; a notice replaces older notices with the same supersede key.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
-from sqlalchemy import BindParameter, Connection, bindparam, func, insert, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, case, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
@@ -54,6 +54,10 @@ class Lane(StrEnum):
 IN_ORDER = (Lane.LANDING, Lane.CONTROL)
 REPLACED = (Lane.EVIDENCE, Lane.NOTICE)
 """Lanes in which a newer effect replaces an older one with the same supersede key."""
+TELLING = (Lane.NOTICE, Lane.COLLECT)
+"""Lanes whose effects write texts: one that is carried out late would double or replace another."""
+UNDER_WAY_MAX = timedelta(seconds=63)
+"""So long after its connection was cut a provider may carry out a call."""
 ACTING = (*IN_ORDER, *REPLACED, Lane.REPORTS)
 """Lanes for which queues and people wait, in the order of their claims."""
 
@@ -252,7 +256,12 @@ REOPEN_SENT = (
         outbox.c.state == OutboxState.SENT.value,
         (outbox.c.claimed_by.is_(None)) | (outbox.c.claimed_by.not_in(_LIVING)),
     )
-    .values(state=OutboxState.UNKNOWN.value)
+    .values(
+        state=OutboxState.UNKNOWN.value,
+        next_at=case(
+            (outbox.c.lane.in_(TELLING), bindparam("later", type_=Utc)), else_=outbox.c.next_at
+        ),
+    )
 )
 
 _OWNED: BindParameter[int] = bindparam("owned", expanding=True)
@@ -451,9 +460,10 @@ def reopen_unowned(
     return session.execute(REOPEN_UNOWNED, told).rowcount
 
 
-def reopen_sent(session: Connection, living: Sequence[str]) -> int:
+def reopen_sent(session: Connection, living: Sequence[str], now: datetime) -> int:
     """Make unknown what somebody sent who is not among the living, and return how many.
 
-    Only a read-back settles it then (docs/design/transactions.md 5).
+    Only a read-back settles it then (docs/design/transactions.md 6).
     """
-    return session.execute(REOPEN_SENT, {"living": living}).rowcount
+    told = {"living": living, "later": now + UNDER_WAY_MAX}
+    return session.execute(REOPEN_SENT, told).rowcount

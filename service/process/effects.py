@@ -228,7 +228,9 @@ async def _wait(runtime: Runtime, row: ClaimedEffect, trouble: ProviderError) ->
     note = f"{THROTTLED}{trouble.message}" if isinstance(trouble, Throttled) else trouble.message
     at = _next_try(now, row.attempts, trouble)
     if is_unknown:
-        if row.attempts <= FIRST_READ_BACKS:
+        if row.lane in outbox.TELLING:
+            at = max(at, now + outbox.UNDER_WAY_MAX)
+        elif row.attempts <= FIRST_READ_BACKS:
             at = min(at, now + runtime.options.periods.readback)
         await runtime.store.run(outbox.mark_unknown, row, at, note)
         _count(runtime, row, "unknown")

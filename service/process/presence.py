@@ -134,7 +134,7 @@ def _freed(session: Tx, departure: Departure, now: datetime) -> Freed:
     living, at = departure.living, instances.time_of(session, now)
     return Freed(
         gone=departure.gone,
-        effects=outbox.reopen_sent(session, living),
+        effects=outbox.reopen_sent(session, living, now),
         deliveries=inbox.release(session, living, at, thorough=bool(departure.gone)),
         notifications=notifications.release(session, living),
     )

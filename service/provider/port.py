@@ -256,7 +256,7 @@ class Provider(Protocol):
         ...
 
     async def merged(self, request: MergeRequest) -> Merged | None:
-        """Read back a merge call: what landed, or None when the pull request is not merged."""
+        """Read back a merge call: what landed, or None when nothing or another merged it."""
         ...
 
     async def advance(self, request: AdvanceRequest) -> Merged | LandStop:

@@ -10,7 +10,7 @@ from service.mergequeue.operations.pull_requests import Requester
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import queues as stored_queues
 from service.vocabulary import SYSTEM
-from tests.harness.world import World, WorldOptions
+from tests.harness.world import REPO, World, WorldOptions
 
 PATIENT = {
     "period_queues_s": 3600,
@@ -120,6 +120,27 @@ async def test_a_merge_by_hand_while_a_landing_could_not_be_judged_is_no_landing
     world.sandbox.world.faults.clear()
     await world.settle()
     assert (await world.entry(number)).reason is Reason.MERGED_BY_HAND
+    assert await reasons(world) == []
+
+
+@pytest.mark.parametrize("method", ["merge", "squash"])
+@pytest.mark.fault(
+    "a person merges while the outcome of a landing is unknown",
+    holds="told as merged by hand, and the queue goes on",
+    within="20 min",
+)
+async def test_a_merge_by_hand_while_the_outcome_of_a_landing_is_unknown_is_no_landing_of_ours(
+    world: World, method: str
+) -> None:
+    number, other = await ready(world), await world.open()
+    by_alice = {"act": "merge", "as": "alice", "repo": REPO, "number": number, "method": method}
+    await world.fault({**MERGE, "nth": 1}, "before", act={**by_alice, "bypass": True})
+    await world.fault({**MERGE, "nth": 1}, "reset_before")
+    await world.comment("/merge", on=number)
+    await world.comment("/merge", on=other)
+    await world.settle()
+    assert (await world.entry(number)).reason is Reason.MERGED_BY_HAND
+    assert await world.state(other) == "MERGED"
     assert await reasons(world) == []
 
 

@@ -70,7 +70,7 @@ async def pair(
         caller = await a_caller(first, queue)
         view, secret = await endpoints.create(first, caller, EndpointChange(receiver.url, ("*",)))
         await Stage(first, clock, queue, caller, receiver, view, secret).hold()
-        reaction = OutboxItem(Lane.NOTICE, "r", "react", Reaction(3, "7", Emoji.EYES), clock.now())
+        reaction = OutboxItem(Lane.CONTROL, "r", "react", Reaction(3, "7", Emoji.EYES), clock.now())
         await first.store.run(outbox.append, queue.repository_id, queue.id, 1, [reaction])
         sent = Delivery("values.test", "guid-1", "push", None, "1", b"{}", clock.now())
         await deliveries.accept(replace(first, translators={}), sent)

@@ -18,7 +18,7 @@ from service.database.outbox import ClaimedEffect, Lane, OutboxItem, OutboxState
 from service.database.tables_deliveries import OutboxRow
 from service.errors import DatabaseUnavailable
 from service.mergequeue.engine.inputs import Configure
-from service.mergequeue.engine.model import LandMode, Proof, Tip
+from service.mergequeue.engine.model import Landing, LandMode, Proof, Tip
 from service.mergequeue.engine.outputs import (
     BuildTestBranch,
     Land,
@@ -218,6 +218,23 @@ def effect(runtime: Runtime, clock: WaitingClock, queue: QueueRef) -> Effect:
     return Effect(runtime, clock, queue)
 
 
+@pytest.fixture
+async def in_flight(effect: Effect, provider: TroubledProvider) -> Effect:
+    """A landing for which its queue waits."""
+    runtime, queue = effect.runtime, effect.queue
+    await queues.set_state(runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM))
+    provider.green.add(sha_of("head", 7))
+    await pull_requests.submit(runtime, queue, 7, SubmitOptions(), SYSTEM)
+    value = await turn.value(runtime, queue.id)
+    (run,) = value.runs
+    flight = Landing(LAND.number, run, (1,), LAND.mode, TIP, effect.clock.now())
+    step = Step(replace(value, landing=flight), (), (), None, None)
+    await runtime.store.run(stored_queues.save, value, step)
+    runtime.store.caches.of(QueueCache).drop(queue.id)
+    await effect.store(replace(LAND, run=run), Lane.LANDING)
+    return effect
+
+
 def text() -> Reply:
     return Reply(7, "e", "text")
 
@@ -236,12 +253,11 @@ async def test_an_effect_that_always_breaks_is_given_up_after_growing_pauses(eff
     holds="it is never given up, and the queue is held by name",
     within="-",
 )
-async def test_a_landing_that_always_breaks_is_never_given_up(effect: Effect):
-    await effect.store(LAND, Lane.LANDING)
-    waits = await effect.broken_off(MISTAKE, times=20)
+async def test_a_landing_that_always_breaks_is_never_given_up(in_flight: Effect):
+    waits = await in_flight.broken_off(MISTAKE, times=20)
     assert waits[12:] == [900] * 8
-    assert await effect.state() is OutboxState.READY
-    assert await effect.holds() == [
+    assert await in_flight.state() is OutboxState.READY
+    assert await in_flight.holds() == [
         (HoldReason.LANDING_UNRESOLVED, "A mistake of ours; the log has it.")
     ]
 
@@ -280,6 +296,15 @@ async def test_an_unknown_effect_is_read_back_often_at_first_and_then_seldom(eff
     await effect.store(text(), Lane.CONTROL)
     waits = await effect.broken_off(AWAY, times=9)
     assert waits == [1, 1, 2, 4, 8, READBACK_S, 32, 64, 128]
+
+
+async def test_a_text_without_an_answer_is_written_again_when_its_call_is_over(
+    effect: Effect, provider: TroubledProvider
+):
+    await effect.store(text(), Lane.NOTICE)
+    provider.trouble = OutcomeUnknown("No answer.")
+    assert await effect.tried() == [63]
+    assert await effect.broken_off(AWAY) == [63]
 
 
 async def test_an_unknown_effect_waits_for_the_read_back_and_not_for_the_provider_at_first(
@@ -443,13 +468,23 @@ async def test_a_landing_that_long_waits_for_a_limit_holds_no_queue(
     assert await effect.holds() == []
 
 
-async def test_a_landing_without_an_answer_holds_its_queue_after_ten_tries(effect: Effect):
-    await effect.store(LAND, Lane.LANDING)
-    await effect.broken_off(AWAY, times=9)
-    assert await effect.holds() == []
-    await effect.broken_off(AWAY)
-    ((reason, _),) = await effect.holds()
+async def test_a_landing_without_an_answer_holds_its_queue_after_ten_tries(in_flight: Effect):
+    await in_flight.broken_off(AWAY, times=9)
+    assert await in_flight.holds() == []
+    await in_flight.broken_off(AWAY)
+    ((reason, _),) = await in_flight.holds()
     assert reason is HoldReason.LANDING_UNRESOLVED
+
+
+@pytest.mark.fault(
+    "the answer to the end of a landing is lost after ten tries",
+    holds="no hold outlives the landing",
+    within="-",
+)
+async def test_a_landing_that_has_ended_is_not_held_for_trouble_that_is_told_late(effect: Effect):
+    await effect.store(LAND, Lane.LANDING)
+    await effect.broken_off(AWAY, times=11)
+    assert await effect.holds() == []
 
 
 async def test_only_the_first_try_of_a_text_looks_for_no_earlier_one(

@@ -68,6 +68,12 @@ class Landing:
         assert landed.chain
         assert (landed.chain[0].sha, len(landed.chain)) == (stage.tip(), 2)
 
+    async def test_a_merge_by_another_is_no_landing_of_ours(self, stage):
+        number, head = await stage.open({"a.txt": "a\n"})
+        request = stage.merging(number, head)
+        await stage.act("merge", number=number, method="squash", bypass=True)
+        assert await stage.provider.merged(request) is None
+
     async def test_a_target_that_was_reset_has_no_chain(self, stage):
         number, head = await stage.open({"a.txt": "a\n"})
         await stage.act("push", branch="main", files={"m.txt": "m\n"})

@@ -271,12 +271,24 @@ def test_only_who_marks_it_first_has_it(session: Connection, queue_id: int):
 def test_what_somebody_sent_who_is_gone_is_unknown(session: Connection, queue_id: int):
     put(session, queue_id, build("r1"), build("r2"))
     take(session, "r1/build")
-    assert outbox.reopen_sent(session, ["another", ME]) == 0
-    assert outbox.reopen_sent(session, ["another"]) == 1
+    assert outbox.reopen_sent(session, ["another", ME], NOW) == 0
+    assert outbox.reopen_sent(session, ["another"], NOW) == 1
     first, second = outbox.claim(session, NOW, 5)
     assert (first.state, first.attempts) == (OutboxState.UNKNOWN, 1)
     assert (second.state, second.attempts) == (OutboxState.READY, 0)
     assert outbox.mark_sent(session, ME, [first.id], NOW)
+
+
+def test_a_text_that_somebody_sent_who_is_gone_waits_until_its_call_is_over(
+    session: Connection, queue_id: int
+):
+    put(session, queue_id, tell(3, "a"), build("r1"))
+    take(session, "a")
+    take(session, "r1/build")
+    outbox.reopen_sent(session, [], NOW)
+    assert due(session) == ["r1/build"]
+    assert due(session, seconds=62) == ["r1/build"]
+    assert due(session, seconds=63) == ["r1/build", "a"]
 
 
 def test_what_has_ended_stays_ended(session: Connection, queue_id: int):
@@ -377,7 +389,7 @@ def test_what_is_ready_again_is_not_read_back(session: Connection, queue_id: int
     put(session, queue_id, build("r1"))
     outbox.retry(session, take(session, "r1/build"), NOW, "502")
     assert outbox.reopen_unowned(session, ME, outbox.ACTING, [], NOW) == 0
-    assert outbox.reopen_sent(session, []) == 0
+    assert outbox.reopen_sent(session, [], NOW) == 0
     assert state_of(session, "r1/build") == OutboxState.READY
 
 
@@ -385,7 +397,7 @@ def test_what_was_sent_by_nobody_who_is_named_is_unknown(session: Connection, qu
     put(session, queue_id, build("r1"))
     take(session, "r1/build")
     session.execute(update(outbox.outbox).values(claimed_by=None))
-    assert outbox.reopen_sent(session, [ME]) == 1
+    assert outbox.reopen_sent(session, [ME], NOW) == 1
 
 
 def test_a_notice_and_the_effects_of_its_run_do_not_wait_for_each_other(

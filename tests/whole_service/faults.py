@@ -93,6 +93,10 @@ GRACE_S = 1.0
 """So long a call may be under way that was sent before the limit was heard of."""
 
 
+LATE_S = (0.5, 5.0, 20.0)
+"""So long after its connection was cut a write is carried out."""
+
+
 class Caller(StrEnum):
     """As whom the service calls GitHub, which limits each of them apart."""
 
@@ -111,6 +115,11 @@ def caller_of(path: str) -> Caller | None:
     return next((caller for form, caller in CALLERS if form.fullmatch(path)), None)
 
 
+def _writes(method: str, document: str | None) -> bool:
+    """Whether a call changes anything."""
+    return method != "GET" and (document is None or document.lstrip().startswith("mutation"))
+
+
 class ProviderFaults(Faults):
     """The faults of GitHub: any call or delivery may have one."""
 
@@ -123,6 +132,7 @@ class ProviderFaults(Faults):
         self.is_on = False
         self.calls: tuple[Json, ...] = ()
         self.call_rate = 0.0
+        self.late_rate = 0.0
         self.is_muted = False
         self.deliveries: tuple[Json, ...] = ()
         self.delivery_rate = 0.0
@@ -132,6 +142,9 @@ class ProviderFaults(Faults):
         self._note(method, path)
         if self.is_on and self.is_muted and method != "GET" and SAID.search(path):
             return [Fault(0, {}, MUTED)]
+        is_late = self.is_on and self.late_rate > 0 and _writes(method, document)
+        if is_late and self.chance.random() < self.late_rate:
+            return [Fault(0, {}, {"kind": "late", "s": self.chance.choice(LATE_S)})]
         if not (self.is_on and self.calls and self.chance.random() < self.call_rate):
             return []
         chosen = self.chance.choice(self.calls)

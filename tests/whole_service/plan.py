@@ -48,6 +48,8 @@ class Plan:
     settings: dict[str, Any] = field(default_factory=dict)
     method: str = "merge"
     flake: float = 0.0
+    late_rate: float = 0.0
+    """How often the connection of a write is cut, and the write carried out up to 20 s later."""
     is_muted: bool = False
     """GitHub refuses everything that we say to people."""
     storm_s: float = STORM_S
@@ -63,7 +65,7 @@ class Plan:
 
 def drawn(seed: int) -> Plan:
     """Return the plan of a seed."""
-    chance = random.Random(f"{seed}/plan")
+    chance, later = random.Random(f"{seed}/plan"), random.Random(f"{seed}/later")
     kinds = {name for name in KINDS if chance.random() < 0.4}
     return Plan(
         seed,
@@ -75,12 +77,13 @@ def drawn(seed: int) -> Plan:
         deliveries=_some(chance, DELIVERIES) if "deliveries" in kinds else (),
         delivery_rate=chance.choice((0.05, 0.3, 1.0)),
         kills=_kills(chance) if "kills" in kinds else (),
-        jumps=_jumps(chance) if "jumps" in kinds else (),
+        jumps=tuple(sorted((_jumps(chance) if "jumps" in kinds else ()) + _far_jumps(later))),
         skew_s=chance.choice((0.0, 0.0, 20.0, -20.0)),
         people=chance.randint(1, 4),
         settings=_settings(chance),
         method=chance.choice(("merge", "merge", "squash", "rebase")),
         flake=chance.choice((0.0, 0.0, 0.1)),
+        late_rate=later.choice((0.0, 0.0, 0.05, 0.2)),
         is_muted=chance.random() < 0.1,
     )
 
@@ -108,6 +111,15 @@ def _jumps(chance: random.Random) -> tuple[tuple[float, float], ...]:
     moments = sorted(chance.uniform(10, STORM_S) for _ in range(chance.randint(1, 4)))
     return tuple((moment, chance.choice((-600.0, -45.0, -5.0, 5.0, 45.0, 600.0)))
                  for moment in moments)  # fmt: skip
+
+
+def _far_jumps(chance: random.Random) -> tuple[tuple[float, float], ...]:
+    """Set a clock by hours, in one history of four, and sometimes right again."""
+    if chance.random() >= 0.25:
+        return ()
+    first, second = sorted(chance.uniform(10, STORM_S) for _ in range(2))
+    far = (first, chance.choice((-10_800.0, -3_600.0, 3_600.0, 10_800.0)))
+    return (far, (second, 0.0)) if chance.random() < 0.5 else (far,)
 
 
 def _settings(chance: random.Random) -> dict[str, Any]:

@@ -26,6 +26,8 @@ FINAL = {"MERGED", "FAILED", "CANCELLED"}
 OURS = ("GitHub cannot be used now", "database was unavailable", "A mistake of ours")
 """A delivery is never parked for these."""
 MISTAKES = {"crashed"}
+OWN = re.compile(r"/headgate/(merge|temp)/")
+"""Test branches, and those on which they are made."""
 MARK = re.compile(r"<!-- headgate:[^>]*-->")
 
 
@@ -55,7 +57,7 @@ async def unrest(history: History, runtime: Runtime, answered: Acknowledged) -> 
     for row in rows["run"]:
         if row.live:
             return f"run {row.id} lives"
-    left = [ref for ref in history.repository.git.refs if "/headgate/merge" in ref]
+    left = [ref for ref in history.repository.git.refs if OWN.search(ref)]
     if left:
         return f"{left[0]} is left"
     unanswered = next(_commands(history, rows, answered), "")

@@ -314,6 +314,7 @@ async def _begin(history: History) -> None:
     history.database.slow_s = plan.answers_within_s
     history.database.rates, history.database.read_rate = plan.writes, plan.reads
     history.provider.calls, history.provider.call_rate = plan.calls, plan.call_rate
+    history.provider.late_rate = plan.late_rate
     history.provider.deliveries = plan.deliveries
     history.provider.is_muted = plan.is_muted
     history.provider.delivery_rate = plan.delivery_rate

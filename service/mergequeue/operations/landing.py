@@ -23,12 +23,10 @@ from service.mergequeue.engine.inputs import (
     LandingStopCode,
     LandingStopped,
     PullRequestGone,
-    ReleaseHold,
     TargetMoved,
 )
 from service.mergequeue.engine.model import Entry, LandMode, MergeQueue, Tip
 from service.mergequeue.engine.outputs import Land
-from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.rules import EntryRule
 from service.mergequeue.engine.states import RunKind
 from service.mergequeue.landing_records import LandingRecord, LandingState
@@ -64,7 +62,7 @@ from service.provider.values import (
     PullRequest,
 )
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, MergeMethod, PullRequestState, QueueRef, RepoRef, Sha
+from service.vocabulary import MergeMethod, PullRequestState, QueueRef, RepoRef, Sha
 
 TOLD_AT_ONCE = 32
 """Positions recorded in one turn, which takes 64 inputs; a unit may have a thousand."""
@@ -457,13 +455,8 @@ async def _tell(runtime: Runtime, attempt: Attempt, inputs: list[Input], outcome
             lanes |= notices.write_checks_again(session, runtime, attempt.queue, members, now)
         return lanes
 
-    resolved = [
-        ReleaseHold(hold.id, "Read back at the provider.", SYSTEM)
-        for hold in value.holds
-        if hold.reason is HoldReason.LANDING_UNRESOLVED
-    ]
     runtime.crash_points.reach("act.land.before_settle")
-    await turn.take(runtime, attempt.queue.id, [*inputs, *resolved], turn.Along(also=also))
+    await turn.take(runtime, attempt.queue.id, inputs, turn.Along(also=also))
 
 
 async def _settle(runtime: Runtime, attempt: Attempt, state: LandingState) -> None:

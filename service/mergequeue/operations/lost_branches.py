@@ -1,6 +1,6 @@
 """Put back test branches that their runs need, and delete those that nothing needs."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -51,11 +51,15 @@ async def _look_at_branches(
     """Look at each branch of a repository; one that cannot be changed keeps no other from it."""
     provider = runtime.providers[repository.ref.host]
     present = {ref.branch for ref in await provider.vehicles(repository.ref)}
-    for branch in (*recorded, *sorted(present - recorded.keys())):
+    others = present - recorded.keys()
+    left = await _left_over(runtime, repository, others)
+    for branch in (*recorded, *sorted(others)):
         try:
-            await _restore_or_delete(
-                runtime, repository, branch, recorded.get(branch), is_there=branch in present
-            )
+            if branch in left:
+                await provider.discard(repository.ref, branch)
+            elif branch in recorded:
+                owner, is_there = recorded[branch], branch in present
+                await _restore_or_delete(runtime, repository, branch, owner, is_there=is_there)
         except Unavailable:
             raise
         except ProviderError as trouble:
@@ -63,24 +67,37 @@ async def _look_at_branches(
             log.warning("branch_left", branch=branch, why=trouble.message)
 
 
+async def _left_over(
+    runtime: Runtime, repository: RepositoryRecord, branches: Collection[str]
+) -> frozenset[str]:
+    """Return those that nothing needs of branches which no run has reported.
+
+    A dry test leaves one if the process that ran it has stopped. One of a run was made late: the
+    provider may carry out a call after its connection was cut.
+    """
+    now = runtime.clock.now()
+    ends = {branch: naming.end_of_dry_test(branch) for branch in branches}
+    of_runs = {branch: run for branch in branches if (run := naming.made_for(branch)) is not None}
+    ended = await runtime.store.read(runs.ended_among, repository.id, sorted(of_runs.values()))
+    return frozenset(
+        branch
+        for branch, end in ends.items()
+        if (end is not None and end <= now) or of_runs.get(branch) in ended
+    )
+
+
 async def _restore_or_delete(
     runtime: Runtime,
     repository: RepositoryRecord,
     branch: str,
-    owner: RecordedBranch | None,
+    owner: RecordedBranch,
     *,
     is_there: bool,
 ) -> None:
     """Put back a branch that its run needs, or delete one that nothing needs any more."""
-    if owner is None:
-        # A dry test that is left over: the process that ran it has stopped.
-        end = naming.end_of_dry_test(branch)
-        is_left = end is not None and end <= runtime.clock.now()
-    else:
-        is_left = not owner.live
-    if is_left and is_there:
+    if not owner.live and is_there:
         await runtime.providers[repository.ref.host].discard(repository.ref, branch)
-    elif owner is not None and owner.live and not is_there:
+    elif owner.live and not is_there:
         queue = await runtime.store.read(queues.ref_by_id, owner.queue_id)
         if queue is not None:
             with suppress(QueueGone):

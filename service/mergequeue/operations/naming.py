@@ -15,6 +15,7 @@ TITLE_MAX = 250
 NAMED_MAX = 10
 """Pull requests that a title names; the body names all."""
 _TEST_BRANCH = re.compile(r"headgate/merge/(?:pr-[0-9]+|tip)/([0-9a-f-]+?)(?:-bisection)?")
+_SCRATCH = re.compile(r"headgate/temp/(?:pr-[0-9]+|tip)/([0-9a-f-]+?)(?:-bisection)?")
 _DRY_TEST = re.compile(r"headgate/merge/dry-test/([0-9]{9,11})-[0-9a-f-]{36}")
 SKIP = re.compile(r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]", flags=re.IGNORECASE)
 _SKIP_TRAILER = re.compile(r"^skip-checks:.*$", flags=re.IGNORECASE | re.MULTILINE)
@@ -29,6 +30,12 @@ def run_id_of(branch: str) -> str | None:
     """Return the id of the run whose test branch has this name; None for any other branch."""
     found = _TEST_BRANCH.fullmatch(branch)
     return None if found is None else found[1]
+
+
+def made_for(branch: str) -> str | None:
+    """Return the id of the run whose test branch or temporary branch has this name; else None."""
+    found = _SCRATCH.fullmatch(branch)
+    return run_id_of(branch) if found is None else found[1]
 
 
 def is_of_test(branch: str) -> bool:

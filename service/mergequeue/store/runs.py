@@ -201,3 +201,13 @@ def recorded_branches(session: Connection, repository_id: int) -> dict[str, Reco
     ).all()
     ordered = sorted(found, key=lambda row: (row.live, row.no))
     return {row.branch: RecordedBranch(row.queue_id, row.id, row.live) for row in ordered}
+
+
+def ended_among(session: Connection, repository_id: int, run_ids: Sequence[str]) -> frozenset[str]:
+    """Return those of the ids that are of runs of this repository which have ended."""
+    ended = select(runs.c.id).where(
+        runs.c.repository_id == repository_id,
+        runs.c.id.in_(run_ids),
+        runs.c.live.is_(False),
+    )
+    return frozenset(session.execute(ended).scalars())

@@ -24,7 +24,7 @@ from service.mergequeue.engine.outputs import (
     Refused,
     Tell,
 )
-from service.mergequeue.engine.reasons import CANCELLING, LIFTED_BY_PERSON, Reason
+from service.mergequeue.engine.reasons import CANCELLING, LIFTED_BY_PERSON, HoldReason, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import holds, leaving, readiness, target, undone
 from service.mergequeue.engine.state.draft import Draft
@@ -179,7 +179,9 @@ def place_hold(draft: Draft, one: PlaceHold) -> Refused | None:
         return Refused(Reason.INVALID_VALUE, text, field="until")
     request = holds.HoldRequest(one.reason, one.text, one.scope, one.until, one.evidence)
     if one.actor.kind is ActorKind.SYSTEM:
-        holds.place_once(draft, request)
+        # What is told late of a landing that has ended since holds nothing: nothing would lift it.
+        if one.reason is not HoldReason.LANDING_UNRESOLVED or draft.queue.landing is not None:
+            holds.place_once(draft, request)
         return None
     if len(draft.queue.holds) >= HOLDS_MAX:
         return Refused(Reason.LIMIT_REACHED, f"the queue has {HOLDS_MAX} holds already")

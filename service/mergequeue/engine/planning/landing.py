@@ -111,6 +111,7 @@ def landed(draft: Draft, one: Landed) -> None:
             unexplained=(),
         )
     )
+    holds.landing_ended(draft)
     draft.record(TipMoved(one.sha, landed=True, adopted=False))
     note_checks(draft, run)
     untested.note_landed(draft, run, one)
@@ -354,6 +355,7 @@ def close(draft: Draft, run_id: str, position: int, code: str, text: str) -> Run
     if run is None or landing is None or landing.run != run.id:
         return None
     draft.put_queue(replace(draft.queue, landing=None))
+    holds.landing_ended(draft)
     draft.judging.add(run_id)
     draft.doubt_bases()
     draft.record(LandingHalted(run_id, position, code, text))

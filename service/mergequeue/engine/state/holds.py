@@ -87,6 +87,11 @@ def release_all(draft: Draft, reasons: frozenset[HoldReason], text: str) -> None
             release(draft, hold, text)
 
 
+def landing_ended(draft: Draft) -> None:
+    """Lift the hold of a landing whose outcome was not known; it is known now."""
+    release_all(draft, frozenset({HoldReason.LANDING_UNRESOLVED}), "Read back at the provider.")
+
+
 def expire(draft: Draft) -> None:
     """Lift the holds whose time is over."""
     for hold in draft.queue.holds:

@@ -50,6 +50,7 @@ def mismatched(draft: Draft, one: LandingMismatch) -> None:
     draft.put_queue(
         replace(draft.queue, landing=None, kept_move=KeptMove(one.tip, prs, rewritten=False))
     )
+    holds.landing_ended(draft)
     draft.record(LandingMismatched(one.run, one.position, one.evidence))
     numbers = ", ".join(str(run.steps[place - 1].pr) for place in landing.positions)
     text = f"the landing of {numbers} could not be proved"

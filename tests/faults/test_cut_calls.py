@@ -1,0 +1,67 @@
+"""GitHub carries out a call after its connection was cut: the newest text is the one that stays.
+
+`tests/whole_service/test_restarts.py` lets the process die meanwhile.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.harness.world import WorldOptions, living
+
+LATE_S = 20
+"""So many seconds after the cut the call is carried out."""
+TEXTS = ("*/comments/*", "*/check-runs/*")
+
+
+@pytest.mark.fault(
+    "an older text is carried out after a newer one",
+    holds="the newer one is shown in the end",
+    within="20 min",
+)
+async def test_an_older_text_that_is_carried_out_late_is_not_the_one_that_stays(
+    tmp_path: Path,
+) -> None:
+    async with living(tmp_path, WorldOptions()) as world:
+        number = await world.open()
+        await world.settle()
+        await world.make_queue()
+        for path in TEXTS:
+            await world.fault({"method": "PATCH", "path": path, "nth": 1}, "late", s=LATE_S)
+        await world.comment("/merge", on=number)
+        await world.settle()
+        await world.rest(2 * LATE_S)
+        assert [one.struck for one in world.sandbox.world.faults.listed] == [1, 1]
+        assert "Merged" in world.comment_on(number)
+        assert world.check_on(number).endswith("(success)")
+
+
+@pytest.mark.fault(
+    "a temporary branch is made again after it was used",
+    holds="it is deleted",
+    within="2 sweeps",
+)
+async def test_a_branch_that_is_made_late_is_deleted_by_the_sweep(tmp_path: Path) -> None:
+    async with living(tmp_path, WorldOptions()) as world:
+        number = await world.open()
+        await world.settle()
+        await world.make_queue()
+        await world.fault({"method": "POST", "path": "*/git/refs", "nth": 1}, "late", s=LATE_S)
+        (late,) = world.sandbox.world.faults.listed
+        await world.comment("/merge", on=number)
+
+        async def is_cut() -> bool:
+            return bool(late.struck)
+
+        async def is_made() -> bool:
+            return any(name.startswith("headgate/temp/") for name in world.branches())
+
+        async def is_deleted() -> bool:
+            return not await is_made()
+
+        await world.until(is_cut)
+        await world.rest(LATE_S)
+        await world.until(is_made)
+        await world.settle()
+        assert await world.merged() == [number]
+        await world.until(is_deleted, within_s=1300)
