@@ -25,6 +25,7 @@ from bot.cli import (
     keys,
     openapi,
     pull_requests,
+    quality,
     queues,
     server,
     setup,
@@ -61,6 +62,7 @@ app.add_typer(queues.app, name="queue")
 app.add_typer(config_file.app, name="config")
 app.add_typer(targets.app, name="targets")
 tests.app.add_typer(costs.app)
+tests.app.add_typer(quality.app)
 app.add_typer(tests.app, name="tests")
 app.add_typer(webhooks.app, name="webhook")
 app.add_typer(evidence.app, name="evidence")

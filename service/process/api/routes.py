@@ -27,6 +27,7 @@ from service.process.api.metrics import METRIC_ROUTES
 from service.testhealth.api.costs import COST_ROUTES
 from service.testhealth.api.live import LIVE_ROUTES
 from service.testhealth.api.models.answers.messages import TEST_MESSAGES
+from service.testhealth.api.quality import QUALITY_ROUTES
 from service.testhealth.api.tests import TEST_ROUTES
 from service.testhealth.api.uploads import UPLOAD_ROUTES
 
@@ -45,6 +46,7 @@ ROUTES: tuple[Route, ...] = (
     *METRIC_ROUTES,
     *TEST_ROUTES,
     *COST_ROUTES,
+    *QUALITY_ROUTES,
     *UPLOAD_ROUTES,
     *LIVE_ROUTES,
     *TOKEN_ROUTES,
