@@ -4,13 +4,22 @@ from datetime import timedelta
 
 import pytest
 
-from service.testhealth.operations import quality, settings
+from service.errors import Overloaded
+from service.parser_process import Limits
+from service.testhealth.operations import quality, remove, settings
+from service.testhealth.operations.quality import FRESH, MASKS, Preview
 from service.vocabulary import SYSTEM, Health, QuarantineForgives, Sensitivity, Sha
 from tests.operations import upload_stage
 from tests.operations.upload_stage import NOW
 
-DAYS = 28
+DAY = timedelta(days=1)
+DAYS, TURNS = 10, 3
 OTHERS = [f"sound_{nth}" for nth in range(12)]
+FLIPS = (12, 22)
+"""The runs in which `mail` fails and passes again."""
+
+NEW, LATE = 15, 27
+"""The run from which on there is `cart`, and the one in which it does so."""
 
 
 @pytest.fixture
@@ -18,33 +27,109 @@ async def stage(store):
     return await upload_stage.staged(store, at=NOW - timedelta(days=DAYS))
 
 
-async def a_month(stage, failing, **meta):
-    """Six runs a day; `failing` says on which runs each test fails and passes on a retry."""
-    nth = 0
-    for day in range(DAYS):
-        for turn in range(6):
-            nth += 1
-            stage.clock.present = NOW - timedelta(days=DAYS - day, hours=-4 * turn)
-            tests = dict.fromkeys(OTHERS, "P")
-            tests |= {name: "FP" if nth in runs else "P" for name, runs in failing.items()}
-            sha = Sha(f"{nth:040x}")
-            await stage.ran(tests, **({"sha": sha, "run_id": f"{nth}", "pr_number": nth} | meta))
+def endless(*_):
+    """A replay that never ends."""
+    while True:
+        pass
+
+
+async def some_days(stage, **meta):
+    """Three runs a day, each of a pull request. Return the answers to their uploads."""
+    answers = []
+    for nth in range(DAYS * TURNS):
+        stage.clock.present = NOW - timedelta(days=DAYS, hours=-8 * nth)
+        letters = {
+            "mail": "FP" if nth in FLIPS else "P",
+            "cart": "FP" if nth == LATE else "P" * (nth >= NEW),
+        }
+        tests = {**dict.fromkeys(OTHERS, "P"), **letters}
+        given = {"sha": Sha(f"{nth:040x}"), "run_id": f"{nth}", "pr_number": nth + 1, **meta}
+        answers.append(await stage.ran(tests, **given))
     stage.clock.present = NOW
+    return answers
 
 
-async def test_a_flag_is_confirmed_by_a_later_disagreement_and_by_nothing_else(stage):
-    await a_month(stage, {"often": range(20, 160, 10), "twice": [40, 42], "end": [166, 168]})
+async def previewed(stage, **changes):
+    return await quality.preview(stage.runtime, stage.repository, changes)
+
+
+async def test_a_replay_of_what_is_stored_confirms_flags_and_says_what_settings_would_do(stage):
+    empty = await quality.of_repository(stage.runtime, stage.repository)
+    assert empty == Preview(NOW - DAYS * DAY, None)
+    await some_days(stage)
     found = await quality.of_repository(stage.runtime, stage.repository)
-    names = {found.tests[each.no].name for each in found.now.doubtful}
-    assert names == {"twice", "end"}
     counts = found.now.quality
-    assert (counts.confirmed, counts.unconfirmed, counts.open) == (1, 1, 1)
-    assert counts.precision.low is None
-    assert counts.precision.missing == quality_min() - 2
-    assert sum(flags for _, flags in found.now.by_week) == 3
+    assert (counts.confirmed, counts.unconfirmed, counts.open) == (1, 0, 1)
+    assert (counts.caught, counts.missed, counts.unclear) == (1, 2, 0)
+    assert [found.tests[each.no].name for each in found.now.missed] == ["cart", "mail"]
+    assert [found.tests[no].name for no in found.now.flaky] == ["mail", "cart"]
+    assert found.now.since == (NOW - DAYS * DAY).replace(hour=0)
+    assert found.then is None
+
+    strict = await previewed(stage, sensitivity=Sensitivity.STRICT, name_masks=("a*",))
+    assert strict.now == found.now
+    assert (strict.now.quality.flags, strict.then.quality.flags) == (2, 1)
+    assert [case.name for case in strict.fewer] == ["cart"]
+    assert (strict.more, strict.not_replayed, strict.notes) == ((), ("name_masks",), (MASKS,))
+    state = (await stage.states())["cart"][0]
+    assert state.value is Health.FLAKY
 
 
-def quality_min():
-    from service.testhealth.detector.quality import FLAGS_MIN
+async def test_a_preview_counts_failures_that_quarantine_would_excuse(stage):
+    await some_days(stage)
+    stage.clock.present = NOW - timedelta(hours=1)
+    failed = {"sha": Sha("f" * 40), "run_id": "400", "pr_number": 400}
+    await stage.ran({**dict.fromkeys(OTHERS, "P"), "mail": "F"}, **failed)
+    stage.clock.present = NOW
+    on = {"quarantine_enabled": True, "auto_quarantine_enabled": True}
+    found = await previewed(stage, **on)
+    assert (found.now.excused, found.now.failures) == (0, 1)
+    assert (found.then.excused, found.then.failures) == (1, 1)
+    broken = await previewed(stage, **on, auto_quarantine_statuses=(Health.BROKEN,))
+    assert broken.then.excused == 0
+    await settings.update(stage.runtime, stage.repository, on, SYSTEM)
+    any_failure = await previewed(stage, quarantine_forgives=QuarantineForgives.ANY_FAILURE)
+    assert (any_failure.now.excused, any_failure.then.excused) == (1, 1)
 
-    return FLAGS_MIN
+
+async def test_a_preview_of_stable_branches_reads_branches_anew(stage):
+    given = {"pr_number": None, "branch": "release/2"}
+    await some_days(stage, **given)
+    for nth in range(6):
+        stage.clock.present = NOW + timedelta(hours=nth)
+        tests = {**dict.fromkeys(OTHERS, "P"), "mail": "P", "shop": "F"}
+        await stage.ran(tests, sha=Sha(f"{900 + nth:040x}"), run_id=f"{900 + nth}", **given)
+    found = await previewed(stage, stable_branches=("release/*",))
+    assert (found.now.broken, len(found.then.broken)) == ((), 1)
+    assert [case.name for case in found.more] == ["shop"]
+    assert found.notes == (quality.NO_POSITIONS,)
+
+
+async def test_an_answer_is_kept_until_the_evidence_changes_and_ten_minutes_are_over(stage):
+    answers = await some_days(stage)
+    first = await quality.of_repository(stage.runtime, stage.repository)
+    assert await quality.of_repository(stage.runtime, stage.repository) is first
+    await remove.remove(stage.runtime, stage.repository, answers[FLIPS[1]].upload_id, SYSTEM)
+    assert await quality.of_repository(stage.runtime, stage.repository) is first
+    stage.clock.present = NOW + FRESH
+    async with stage.runtime.replays:
+        with pytest.raises(Overloaded, match="Another replay"):
+            await quality.of_repository(stage.runtime, stage.repository)
+    assert (await quality.of_repository(stage.runtime, stage.repository)).now.quality.confirmed == 0
+
+
+async def test_uploads_beyond_the_bound_are_left_out_and_counted(stage, monkeypatch):
+    monkeypatch.setattr(quality, "UPLOADS_MAX", 10)
+    monkeypatch.setattr(quality, "READ_AT_ONCE", 4)
+    await some_days(stage)
+    found = await quality.of_repository(stage.runtime, stage.repository)
+    assert found.left_out == DAYS * TURNS - 10
+    assert found.now.tests == 2
+
+
+async def test_a_replay_that_takes_too_long_is_stopped_and_says_so(stage, monkeypatch):
+    await some_days(stage)
+    monkeypatch.setattr(quality, "LIMITS", Limits(computing_s=1, memory_bytes=1 << 30))
+    monkeypatch.setattr(quality, "replayed", endless)
+    with pytest.raises(Overloaded, match=r"history of octo/widgets .* and was stopped"):
+        await quality.of_repository(stage.runtime, stage.repository)

@@ -11,6 +11,7 @@ from service.testhealth.detector.past import Past
 from service.testhealth.operations import quality, records
 from service.testhealth.operations.records import RepositoryAddresses
 from service.testhealth.store.listings import ListedCase
+from service.vocabulary import Role
 
 ORG = "organization_not_found"
 DECIMALS = 3
@@ -63,6 +64,7 @@ async def get_quality(call: Call, asked: models.GetDetectionQuality) -> answers.
     answers.SettingsPreviewed,
     ORG,
     "overloaded",
+    role=Role.QUEUE,
 )
 async def preview_settings(
     call: Call, asked: models.PreviewTestSettings

@@ -40,9 +40,10 @@ class Proof(StrEnum):
 class PastFlag:
     """A time in which a test was flagged flaky, and what came after it began.
 
-    `until` None: it still is. `confirmed_at`: when it first disagreed again, on code that had no
-    part in the flag; None: not yet. `runs` are passing results since, of the `needed` ones among
-    which it would have disagreed again with a chance of 95 %.
+    `until` None: it still is. `confirmed_at`: when it first disagreed again, flagged or not, on
+    code that had no part in the flag, and not on the machine that most of the flag came from; None:
+    not yet. `runs` are passing results since, of the `needed` ones among which it would have
+    disagreed again with a chance of 95 %.
     """
 
     since: datetime
@@ -145,7 +146,6 @@ def _flag_of(span: FlakySpan, evidence: Evidence) -> PastFlag:
         event.at
         for event in sorted(evidence.events)
         if event.at > span.since
-        and (span.until is None or event.at < span.until)
         and event.weight >= RENEWING_WEIGHT
         and event.code not in codes
         and (not machine or event.machine != machine)
@@ -168,8 +168,8 @@ def _machine_of(events: Iterable[Event]) -> str:
 
 
 def _runs(passes: Passes, span: FlakySpan) -> int:
-    """Return the passing results on the days after a flag began, up to its end."""
-    last = max(passes.by_day, default=0) if span.until is None else span.until.toordinal() - 1
+    """Return the passing results on the days after a flag began."""
+    last = max(passes.by_day, default=0)
     return passes.between(span.since.toordinal() + 1, last)
 
 

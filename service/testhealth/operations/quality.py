@@ -5,7 +5,7 @@ the evidence or the settings change, or for ten minutes (docs/design/quality-on-
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from cachetools import LRUCache
@@ -69,7 +69,7 @@ class Preview:
     at: datetime
     now: Past | None
     then: Past | None = None
-    tests: Mapping[int, ListedCase] = ()  # type: ignore[assignment]
+    tests: Mapping[int, ListedCase] = field(default_factory=dict)
     not_replayed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     left_out: int = 0
@@ -136,6 +136,8 @@ async def _answered(
     kept = known.get(key)
     if kept and (kept.revision == asked.revision or now - kept.preview.at < FRESH):
         return kept.preview
+    if runtime.replays.locked():
+        raise Overloaded("Another replay is running.", retry_after_s=RETRY_AFTER_S)
     async with runtime.replays:
         found = await _computed(runtime, repository, asked)
     known[key] = _Kept(asked.revision, found)
