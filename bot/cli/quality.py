@@ -114,7 +114,7 @@ def _figures(past: Json) -> Iterator[tuple[str, str]]:
 def _at_least(past: Json) -> str:
     share = past["precision_at_least"]
     if share is None:
-        return f"too little evidence: {past['flags_missing']} more flags needed"
+        return f"too little evidence: {past['flags_missing']} more flags needed that can be told"
     return f"at least {tests.percent(share)}"
 
 

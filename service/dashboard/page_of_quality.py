@@ -12,7 +12,7 @@ from service.dashboard.requests import Action, PageRequest
 from service.errors import Malformed, Overloaded
 from service.http.models import common
 from service.http.models import settings as models
-from service.http.models.common import Request
+from service.http.models.common import SnakeRequest
 from service.provider.values import AccessLevel
 from service.runtime import Runtime
 from service.testhealth.detector.past import Past
@@ -26,6 +26,7 @@ from service.vocabulary import QuarantineForgives, Sensitivity
 TRIES = AccessLevel.WRITE
 """The access that a preview takes: it costs a replay."""
 
+UNKNOWN = "unknown"
 SAME = "These are the settings of now. Change one to try it."
 NO_ACCESS = "A preview needs write access."
 BOTH = "flaky and broken"
@@ -38,7 +39,7 @@ YES_NO = ("false", "true")
 
 
 @models.takes(TestSettings)
-class _Tried(Request):
+class _Tried(SnakeRequest):
     """The settings of the form."""
 
 
@@ -100,10 +101,14 @@ class QualityPage:
         """`At least 92 % of the flags were right`."""
         if self.past is None:
             return "How well are tests judged here?"
-        precision = self.past.quality.precision
-        if precision.low is None:
-            return "Too few flags to say how many were right"
-        return f"At least {_percent(precision.low)} of the flags were right"
+        counts = self.past.quality
+        if counts.precision.low == 1:
+            return f"All {counts.flags:,} flags are confirmed"
+        if counts.precision.low is not None:
+            return f"At least {_percent(counts.precision.low)} of the flags were right"
+        if not counts.flags:
+            return "No test was flagged flaky in this time"
+        return f"{counts.confirmed:,} of {counts.flags:,} flags are confirmed so far"
 
     @property
     def chart(self) -> Chart:
@@ -127,32 +132,28 @@ class QualityPage:
     @property
     def precision(self) -> str:
         """`at least 92 %`."""
-        return _precision_of(self.past) if self.past else ""
+        share = self.past.quality.precision if self.past else Share(None, None)
+        missing = f"too little evidence: {share.missing:,} more flags needed that can be told"
+        if share.low is None:
+            return missing
+        return _percent(1) if share.low == 1 else f"at least {_percent(share.low)}"
 
     @property
     def recall(self) -> str:
         """`88 to 95 %`."""
-        return _recall_of(self.past) if self.past else ""
+        share = self.past.quality.recall if self.past else Share(None, None)
+        missing = f"too little evidence: {share.missing:,} more flaky failures needed"
+        return missing if share.low is None else _between(share)
 
     def test_of(self, no: int) -> ListedCase | None:
         """Return a test that is named, None if it is gone."""
         return self.found.tests.get(no) if self.found else None
 
 
-def _precision_of(past: Past) -> str:
-    share = past.quality.precision
-    return _missing(share, "flag") if share.low is None else f"at least {_percent(share.low)}"
-
-
-def _recall_of(past: Past) -> str:
-    share = past.quality.recall
-    if share.low is None or share.high is None:
-        return _missing(share, "flaky failure")
-    return f"{_percent(share.low)} to {_percent(share.high)}"
-
-
-def _missing(share: Share, what: str) -> str:
-    return f"too little evidence: {share.missing:,} more {what}{'s' * (share.missing != 1)} needed"
+def _between(share: Share) -> str:
+    """Return `88 to 95 %`."""
+    low, high = share.low or 0.0, share.high or 0.0
+    return f"{100 * low:.0f} to {_percent(high)}"
 
 
 def _percent(share: float) -> str:
@@ -160,18 +161,24 @@ def _percent(share: float) -> str:
 
 
 def _figures(past: Past) -> tuple[tuple[str, str], ...]:
-    counts = past.quality
+    counts, recall = past.quality, past.quality.recall
     return (
         ("Tests flagged flaky", plain(counts.flags)),
         ("Flags a week", _a_week(past)),
         ("Flags confirmed since", plain(counts.confirmed)),
-        ("Flags that were right", _precision_of(past)),
-        ("Flaky failures that flags caught", _recall_of(past)),
+        ("Flags that were right", _at_least(counts.precision)),
+        ("Flaky failures caught", UNKNOWN if recall.low is None else _between(recall)),
         ("Times a test was broken", plain(past.breaks)),
         ("Flaky, broken at the end", f"{len(past.flaky):,}, {len(past.broken):,}"),
         ("Failed results excused", f"{past.excused:,} of {past.failures:,}"),
-        ("Queue runs failed by flakes, explained", f"{past.spared:,} of {past.innocents:,}"),
+        ("Queue runs failed by flakes, known", f"{past.spared:,} of {past.innocents:,}"),
     )
+
+
+def _at_least(share: Share) -> str:
+    if share.low is None:
+        return UNKNOWN
+    return _percent(1) if share.low == 1 else f"\N{GREATER-THAN OR EQUAL TO} {_percent(share.low)}"
 
 
 def _a_week(past: Past) -> str:

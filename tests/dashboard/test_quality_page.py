@@ -38,8 +38,8 @@ async def test_the_page_names_flags_and_failures_and_tries_settings_before_they_
     token = await token_of(stage.runtime, Role.ADMIN)
     async with browsing(stage.runtime, token) as browser:
         page = await browser.see(PAGE)
-        assert "Too few flags to say how many were right" in page.text
-        assert "too little evidence: 9 more flags needed" in page.text
+        assert "1 of 2 flags are confirmed so far" in page.text
+        assert "too little evidence: 9 more flags needed that can be told" in page.text
         assert "too little evidence: 27 more flaky failures needed" in page.text
         assert "more passes would tell" in page.text
         assert "mail" in page.text
@@ -47,6 +47,11 @@ async def test_the_page_names_flags_and_failures_and_tries_settings_before_they_
         assert "0 more flagged, 1 fewer" in tried.text
         assert "Save what was tried" in tried.text
         assert (await kept(stage)) is Sensitivity.NORMAL
+        more = "quarantine_enabled=true&auto_quarantine_enabled=true"
+        others = f"{more}&auto_quarantine_statuses=flaky&quarantine_forgives=ANY_FAILURE"
+        both = await browser.see(f"{PAGE}?{others}&stable_branches=a%0D%0Ab")
+        assert "0 more flagged, 0 fewer" in both.text
+        assert "Failed results excused 0 of 0" in both.text
         for query, trouble in (
             ("sensitivity=soon", "sensitivity must be"),
             ("sensitivity=normal", "These are the settings of now."),

@@ -101,12 +101,17 @@ def test_failures_of_tests_that_were_never_flagged_are_unclear():
 
 
 def test_too_few_flags_or_failures_give_no_share_but_the_number_that_is_missing():
-    few = Quality(confirmed=FLAGS_MIN - 2, unconfirmed=1, open=5, caught=FAILURES_MIN - 1)
+    few = Quality(confirmed=FLAGS_MIN - 2, unconfirmed=1, open=2, caught=FAILURES_MIN - 1)
     assert few.precision == (None, None, 1)
     assert few.recall == (None, None, 1)
     enough = few + Quality(unconfirmed=1, missed=11, unclear=60)
-    assert enough.precision == ((FLAGS_MIN - 2) / (FLAGS_MIN + 5), 1.0, 0)
+    assert enough.precision == ((FLAGS_MIN - 2) / (FLAGS_MIN + 2), 1.0, 0)
     assert enough.recall == (0.29, 0.725, 0)
+
+
+def test_many_flags_that_cannot_be_told_yet_hide_the_share_of_the_others():
+    assert Quality(confirmed=30, open=10).precision == (0.75, 1.0, 0)
+    assert Quality(confirmed=30, open=20).precision == (None, None, 8)
 
 
 def test_what_is_said_of_a_day_is_what_was_said_on_that_day():

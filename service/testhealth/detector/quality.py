@@ -27,6 +27,9 @@ from service.testhealth.detector.spans import (
 FLAGS_MIN, FAILURES_MIN = 10, 30
 """Below so many no share is told: one flag more or less would move it by more than a tenth."""
 
+OPEN_PART = 4
+"""Nor where more than one in so many flags is open: then it would tell of these alone."""
+
 
 class Proof(StrEnum):
     """What came after a flag. OPEN: too few runs since to tell the other two apart."""
@@ -119,7 +122,8 @@ class Quality:
 
         The others may be right too: their test may have been mended, or has not run enough.
         """
-        missing = FLAGS_MIN - self.confirmed - self.unconfirmed
+        told = self.confirmed + self.unconfirmed
+        missing = max(FLAGS_MIN - told, self.open - self.flags // OPEN_PART)
         if missing > 0:
             return Share(None, None, missing)
         return Share(self.confirmed / self.flags, 1.0)

@@ -76,10 +76,10 @@ class JudgedPast(SnakeAnswer):
     """After how many it has not run often enough to tell."""
     precision_at_least: Share | None
     """The share of flags that are confirmed, so at least so many were right; null: too few flags
-    can be told. For example `0.92`.
+    can be told, or more than a quarter of them cannot. For example `0.92`.
     """
     flags_missing: Count
-    """How many more flags are needed for that share."""
+    """How many more flags are needed for that share of which it can be told."""
     failures_caught: Count
     """Flaky failures that happened while their test was flagged."""
     failures_missed: Count
@@ -159,4 +159,4 @@ class SettingsPreviewed(SnakeAnswer):
     `["ticket_issues"]`
     """
     notes: list[str]
-    """What else is left out."""
+    """What else is left out. For example `["name_masks cannot be replayed."]`"""
