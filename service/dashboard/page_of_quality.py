@@ -15,12 +15,10 @@ from service.http.models import settings as models
 from service.http.models.common import SnakeRequest
 from service.provider.values import AccessLevel
 from service.runtime import Runtime
-from service.testhealth.detector.past import Past
-from service.testhealth.detector.quality import Share
 from service.testhealth.operations import quality, settings
-from service.testhealth.operations.quality import Preview
+from service.testhealth.operations.all_tests import TestAmongOthers
+from service.testhealth.operations.quality import Bounds, JudgedPast, Preview
 from service.testhealth.settings import SettingValue, TestSettings
-from service.testhealth.store.listings import ListedCase
 from service.vocabulary import QuarantineForgives, Sensitivity
 
 TRIES = AccessLevel.WRITE
@@ -92,8 +90,8 @@ class QualityPage:
     needs: AccessLevel = TRIES
 
     @property
-    def past(self) -> Past | None:
-        """What the present settings would have said."""
+    def past(self) -> JudgedPast | None:
+        """Return the past under the present settings."""
         return self.found.now if self.found else None
 
     @property
@@ -132,7 +130,7 @@ class QualityPage:
     @property
     def precision(self) -> str:
         """`at least 92 %`."""
-        share = self.past.quality.precision if self.past else Share(None, None)
+        share = self.past.quality.precision if self.past else Bounds(None, None)
         missing = f"too little evidence: {share.missing:,} more flags needed that can be told"
         if share.low is None:
             return missing
@@ -141,16 +139,16 @@ class QualityPage:
     @property
     def recall(self) -> str:
         """`88 to 95 %`."""
-        share = self.past.quality.recall if self.past else Share(None, None)
+        share = self.past.quality.recall if self.past else Bounds(None, None)
         missing = f"too little evidence: {share.missing:,} more flaky failures needed"
         return missing if share.low is None else _between(share)
 
-    def test_of(self, no: int) -> ListedCase | None:
+    def test_of(self, no: int) -> TestAmongOthers | None:
         """Return a test that is named, None if it is gone."""
         return self.found.tests.get(no) if self.found else None
 
 
-def _between(share: Share) -> str:
+def _between(share: Bounds) -> str:
     """Return `88 to 95 %`."""
     low, high = share.low or 0.0, share.high or 0.0
     return f"{100 * low:.0f} to {_percent(high)}"
@@ -160,7 +158,7 @@ def _percent(share: float) -> str:
     return f"{share:.0%}".replace("%", " %")
 
 
-def _figures(past: Past) -> tuple[tuple[str, str], ...]:
+def _figures(past: JudgedPast) -> tuple[tuple[str, str], ...]:
     counts, recall = past.quality, past.quality.recall
     return (
         ("Tests flagged flaky", plain(counts.flags)),
@@ -175,13 +173,13 @@ def _figures(past: Past) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _at_least(share: Share) -> str:
+def _at_least(share: Bounds) -> str:
     if share.low is None:
         return UNKNOWN
     return _percent(1) if share.low == 1 else f"\N{GREATER-THAN OR EQUAL TO} {_percent(share.low)}"
 
 
-def _a_week(past: Past) -> str:
+def _a_week(past: JudgedPast) -> str:
     days = past.until.toordinal() - past.since.toordinal() + 1
     return plain(round(past.quality.flags * 7 / days, 1))
 

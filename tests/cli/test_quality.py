@@ -88,7 +88,7 @@ def test_estimates_are_shown_with_flags_and_failures_that_look_wrong(api, capsys
 
 
 def test_too_little_evidence_is_said_with_the_number_that_is_missing(api, capsys):
-    lists = {"doubtful_flags": [], "missed_failures": []}
+    lists: dict[str, object] = {"doubtful_flags": [], "missed_failures": []}
     api.says(QUALITY, {**SPAN, "tests": 30, "past": LITTLE, **lists})
     api.says(QUALITY, {**SPAN, **NOTHING, "tests": 0, "past": None, **lists})
     assert headgate("quality") == 0
@@ -118,7 +118,8 @@ def test_a_preview_shows_both_settings_and_the_tests_that_differ(api, capsys):
 
 
 def test_a_preview_that_changes_nothing_or_knows_nothing_says_so(api, capsys):
-    lists = {"newly_flagged": [], "no_longer_flagged": [], "not_replayed": [], "notes": []}
+    lists: dict[str, object] = {"newly_flagged": [], "no_longer_flagged": []}
+    lists |= {"not_replayed": [], "notes": []}
     api.says(PREVIEW, {**SPAN, "now": PAST, "then": None, **lists})
     api.says(PREVIEW, {**SPAN, **NOTHING, "now": None, "then": None, **lists})
     for words in ("The past would have been the same.", "No evidence is stored yet"):

@@ -49,6 +49,13 @@ async def some_days(stage, **meta):
     return answers
 
 
+async def judged(stage):
+    """The past under the present settings."""
+    found = await quality.of_repository(stage.runtime, stage.repository)
+    assert found.now is not None
+    return found, found.now
+
+
 async def previewed(stage, **changes):
     return await quality.preview(stage.runtime, stage.repository, changes)
 
@@ -57,17 +64,17 @@ async def test_a_replay_of_what_is_stored_confirms_flags_and_says_what_settings_
     empty = await quality.of_repository(stage.runtime, stage.repository)
     assert empty == Preview(NOW - DAYS * DAY, None)
     await some_days(stage)
-    found = await quality.of_repository(stage.runtime, stage.repository)
-    counts = found.now.quality
+    found, past = await judged(stage)
+    counts = past.quality
     assert (counts.confirmed, counts.unconfirmed, counts.open) == (1, 0, 1)
     assert (counts.caught, counts.missed, counts.unclear) == (1, 2, 0)
-    assert [found.tests[each.no].name for each in found.now.missed] == ["cart", "mail"]
-    assert [found.tests[no].name for no in found.now.flaky] == ["mail", "cart"]
-    assert found.now.since == (NOW - DAYS * DAY).replace(hour=0)
+    assert [found.tests[each.no].name for each in past.missed] == ["cart", "mail"]
+    assert [found.tests[no].name for no in past.flaky] == ["mail", "cart"]
+    assert past.since == (NOW - DAYS * DAY).replace(hour=0)
     assert found.then is None
 
     strict = await previewed(stage, sensitivity=Sensitivity.STRICT, name_masks=("a*",))
-    assert strict.now == found.now
+    assert strict.now == past
     assert (strict.now.quality.flags, strict.then.quality.flags) == (2, 1)
     assert [case.name for case in strict.fewer] == ["cart"]
     assert (strict.more, strict.not_replayed, strict.notes) == ((), ("name_masks",), (MASKS,))
@@ -115,16 +122,16 @@ async def test_an_answer_is_kept_until_the_evidence_changes_and_ten_minutes_are_
     async with stage.runtime.replays:
         with pytest.raises(Overloaded, match="Another replay"):
             await quality.of_repository(stage.runtime, stage.repository)
-    assert (await quality.of_repository(stage.runtime, stage.repository)).now.quality.confirmed == 0
+    _, past = await judged(stage)
+    assert past.quality.confirmed == 0
 
 
 async def test_uploads_beyond_the_bound_are_left_out_and_counted(stage, monkeypatch):
     monkeypatch.setattr(quality, "UPLOADS_MAX", 10)
     monkeypatch.setattr(quality, "READ_AT_ONCE", 4)
     await some_days(stage)
-    found = await quality.of_repository(stage.runtime, stage.repository)
-    assert found.left_out == DAYS * TURNS - 10
-    assert found.now.tests == 2
+    found, past = await judged(stage)
+    assert (found.left_out, past.tests) == (DAYS * TURNS - 10, 2)
 
 
 async def test_a_replay_that_takes_too_long_is_stopped_and_says_so(stage, monkeypatch):

@@ -7,10 +7,10 @@ from service.http.callers import Call
 from service.http.route import Route, read
 from service.testhealth.api.models import quality as models
 from service.testhealth.api.models.answers import quality as answers
-from service.testhealth.detector.past import Past
 from service.testhealth.operations import quality, records
+from service.testhealth.operations.all_tests import TestAmongOthers
+from service.testhealth.operations.quality import JudgedPast
 from service.testhealth.operations.records import RepositoryAddresses
-from service.testhealth.store.listings import ListedCase
 from service.vocabulary import Role
 
 ORG = "organization_not_found"
@@ -93,7 +93,7 @@ async def _addresses(
     return await records.find_addresses(call.runtime, call.caller, ref, slug)
 
 
-def _past(past: Past | None) -> answers.JudgedPast | None:
+def _past(past: JudgedPast | None) -> answers.JudgedPast | None:
     if past is None:
         return None
     counts, precision, recall = past.quality, past.quality.precision, past.quality.recall
@@ -128,11 +128,13 @@ def _rounded(share: float | None) -> float | None:
     return None if share is None else round(share, DECIMALS)
 
 
-def _named(addresses: RepositoryAddresses, cases: Sequence[ListedCase]) -> list[answers.TestNamed]:
+def _named(
+    addresses: RepositoryAddresses, cases: Sequence[TestAmongOthers]
+) -> list[answers.TestNamed]:
     return [answers.TestNamed.of(case, **_more(addresses, case)) for case in cases]
 
 
-def _more(addresses: RepositoryAddresses, case: ListedCase) -> dict[str, object]:
+def _more(addresses: RepositoryAddresses, case: TestAmongOthers) -> dict[str, object]:
     """Return what a record of a test has beside the fields of the case."""
     return {"html_url": addresses.address_of(case.id), "file_path": case.file or None}
 

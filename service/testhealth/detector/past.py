@@ -76,7 +76,7 @@ class Missed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What settings would have said since a time.
+    """The past under some settings, since a time.
 
     `doubtful` are the flags that began since and are not confirmed, `missed` flaky failures outside
     of flags: the newest LISTED_MAX of each, newest first. `by_week`: first day of each week, as an

@@ -1,4 +1,4 @@
-"""How well past flags of tests hold, without a known truth (docs/design/quality-on-history.md).
+"""Estimate how well past flags of tests hold (docs/design/quality-on-history.md).
 
 The detector never looks ahead: a span of `spans.fold` begins at the event with which it was known,
 and ends at the midnight at which it was known. So all evidence of today shows what was said then,
@@ -32,7 +32,7 @@ OPEN_PART = 4
 
 
 class Proof(StrEnum):
-    """What came after a flag. OPEN: too few runs since to tell the other two apart."""
+    """The evidence that came after a flag. OPEN: too few runs since to tell the other two apart."""
 
     CONFIRMED = "confirmed"
     UNCONFIRMED = "unconfirmed"
@@ -57,14 +57,14 @@ class PastFlag:
 
     @property
     def proof(self) -> Proof:
-        """Whether it was confirmed."""
+        """Return whether it was confirmed."""
         if self.confirmed_at is not None:
             return Proof.CONFIRMED
         return Proof.UNCONFIRMED if self.runs >= self.needed else Proof.OPEN
 
     @property
     def missing(self) -> int:
-        """How many runs are missing to tell; 0 unless it is open."""
+        """Return how many runs are missing to tell; 0 unless it is open."""
         return max(0, self.needed - self.runs) if self.confirmed_at is None else 0
 
     def is_on(self, at: datetime) -> bool:

@@ -7,6 +7,7 @@ the evidence or the settings change, or for ten minutes (docs/design/quality-on-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 from cachetools import LRUCache
 
@@ -20,6 +21,7 @@ from service.runtime import Runtime
 from service.testhealth.detector import figures, noise, score
 from service.testhealth.detector.index import Earlier
 from service.testhealth.detector.past import Past, Rules, Stored
+from service.testhealth.detector.quality import Share
 from service.testhealth.operations import records
 from service.testhealth.operations.classify import Facts, stable_branches
 from service.testhealth.operations.judge import KEPT_DAYS
@@ -32,6 +34,9 @@ from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.past import Known
 from service.testhealth.store.sets import OutcomeSets, StoredSets
 from service.vocabulary import Health, QuarantineForgives
+
+JudgedPast: TypeAlias = Past
+Bounds: TypeAlias = Share
 
 UPLOADS_MAX = 6000
 """The newest uploads that are replayed; an answer says how many are left out."""
@@ -59,7 +64,7 @@ MASKS = "name_masks changes which tests are the same; that cannot be replayed."
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What the present settings would have said, and what others would; `then` None: not asked.
+    """The past under the present settings, and under others; `then` None: not asked.
 
     `now` None: no evidence is stored. `tests` are those that either names. `not_replayed` are the
     settings asked for that move no past status, `notes` say what else is left out. `left_out`:

@@ -164,7 +164,7 @@ def differing(world: World, seed: int) -> tuple[int, int]:
     uploads = sorted((evidence_of(each, sets) for each in played.uploads), key=lambda each: each.at)
     whole, growing = EvidenceIndex(THRESHOLD), EvidenceIndex(THRESHOLD)
     whole.change(uploads, (), sets)
-    last = {no: whole.judge(no) for no in whole.evidence.uploads.nos}
+    last = {no: whole.judge(no) for no, events in whole.evidence.events.items() if events}
     flagged = wrong = 0
     for _, of_day in groupby(uploads, key=lambda each: each.day):
         together = list(of_day)
