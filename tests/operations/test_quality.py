@@ -140,3 +140,11 @@ async def test_a_replay_that_takes_too_long_is_stopped_and_says_so(stage, monkey
     monkeypatch.setattr(quality, "replayed", endless)
     with pytest.raises(Overloaded, match=r"history of octo/widgets .* and was stopped"):
         await quality.of_repository(stage.runtime, stage.repository)
+
+
+async def test_nobody_waits_longer_for_a_replay_than_two_minutes(stage, monkeypatch):
+    await some_days(stage)
+    monkeypatch.setattr(quality, "WAIT_S", 0)
+    with pytest.raises(Overloaded, match="longer than 0 seconds and was stopped"):
+        await quality.of_repository(stage.runtime, stage.repository)
+    assert not stage.runtime.replays.locked()

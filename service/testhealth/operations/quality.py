@@ -4,6 +4,7 @@ The stored evidence is replayed in a process of its own, one at a time, and the 
 the evidence or the settings change, or for ten minutes (docs/design/quality-on-history.md).
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -42,6 +43,9 @@ UPLOADS_MAX = 6000
 """The newest uploads that are replayed; an answer says how many are left out."""
 
 READ_AT_ONCE = 300
+WAIT_S = 120
+"""A page waits no longer; on a busy machine other work goes before a replay."""
+
 LIMITS = Limits(computing_s=60, memory_bytes=1 << 30)
 FRESH = timedelta(minutes=10)
 """An answer is used for so long although the evidence has changed; it says when it was made."""
@@ -143,8 +147,14 @@ async def _answered(
         return kept.preview
     if runtime.replays.locked():
         raise Overloaded("Another replay is running.", retry_after_s=RETRY_AFTER_S)
-    async with runtime.replays:
-        found = await _computed(runtime, repository, asked)
+    try:
+        async with runtime.replays, asyncio.timeout(WAIT_S):
+            found = await _computed(runtime, repository, asked)
+    except TimeoutError:
+        raise Overloaded(
+            f"The replay took longer than {WAIT_S} seconds and was stopped.",
+            retry_after_s=RETRY_AFTER_S,
+        ) from None
     known[key] = _Kept(asked.revision, found)
     return found
 
