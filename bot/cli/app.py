@@ -26,6 +26,7 @@ from bot.cli import (
     machines,
     openapi,
     pull_requests,
+    quality,
     queues,
     server,
     setup,
@@ -63,6 +64,7 @@ app.add_typer(config_file.app, name="config")
 app.add_typer(targets.app, name="targets")
 tests.app.add_typer(costs.app)
 tests.app.add_typer(machines.app)
+tests.app.add_typer(quality.app)
 app.add_typer(tests.app, name="tests")
 app.add_typer(webhooks.app, name="webhook")
 app.add_typer(evidence.app, name="evidence")

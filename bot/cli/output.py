@@ -356,7 +356,7 @@ def _print_failed_tests(failures: Json) -> None:
             line(f"      {test['file']}" + (f":{test['line']}" if test["line"] else ""))
         _print_urls(test, "log", "page")
         # As on the page: the first one with its trace.
-        for row in _texts(test.get("trace")) if nth == 0 else ():
+        for row in texts(test.get("trace")) if nth == 0 else ():
             line(f"      | {row}")
     counts = (failures["failedTests"], failures["excusedTests"])
     more = sum(int(str(each)) for each in counts) - len(tests)
@@ -373,7 +373,7 @@ def _print_urls(shown: Json, *names: str) -> None:
             print_text(f"      {plain(shown[name])}")
 
 
-def _texts(value: object) -> list[str]:
+def texts(value: object) -> list[str]:
     """Return the texts of an array; empty for anything else."""
     return [str(each) for each in value] if isinstance(value, list) else []
 

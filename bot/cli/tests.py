@@ -172,7 +172,7 @@ def release(repository: Repository, test_id: TestId) -> Result:
 def settings(repository: Repository, changes: options.Set = None) -> Result:
     """Show the settings of a repository's tests; --set changes them, all or none."""
     if changes:
-        answer = repository.post("/update-settings", _parse_settings(changes))
+        answer = repository.post("/update-settings", parse_settings(changes))
     else:
         answer = repository.post("/get-settings", {})
 
@@ -214,7 +214,7 @@ def _all_pages(repository: Repository, path: str, field: str, members: Json) -> 
             return rows
 
 
-def _parse_settings(texts: Sequence[str]) -> Json:
+def parse_settings(texts: Sequence[str]) -> Json:
     """Return `KEY=VALUE` texts as members of a request. Raises as `queue_settings.parse_pairs`."""
     from bot.cli import queue_settings
     from service.testhealth.settings import TestSettings

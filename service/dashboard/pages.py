@@ -9,6 +9,7 @@ from service.dashboard import (
     page_of_health,
     page_of_lists,
     page_of_pull_request,
+    page_of_quality,
     page_of_queue,
     page_of_queues,
     page_of_run,
@@ -152,6 +153,9 @@ PAGES: tuple[PageKind[PageRequest], ...] = (
     PageKind("tests", "tests.html", tests, _version_of_tests),
     PageKind("tests/slowest", "slowest.html", slowest),
     PageKind("tests/costs", "costs.html", costs),
+    PageKind(
+        "tests/quality", "quality.html", page_of_quality.read, actions=page_of_quality.ACTIONS
+    ),
     PageKind("tests/{id}", "test.html", test, actions=queue_actions.OF_TEST),
     PageKind("uploads", "uploads.html", uploads, _version_of_uploads),
     PageKind("uploads/{id}", "upload.html", upload),

@@ -367,6 +367,8 @@ async def _tests(store: Store) -> dict[str, str]:
         "tests": f"{home}/tests",
         "tests-slowest": f"{home}/tests/slowest",
         "tests-costs": f"{home}/tests/costs",
+        "tests-quality": f"{home}/tests/quality",
+        "tests-quality-tried": f"{home}/tests/quality?sensitivity=eager",
         "tests-all": f"{home}/tests?status=all",
         "test": f"{home}/tests/{case.id}",
         "test-quarantined": f"{home}/tests/{sent.id}",

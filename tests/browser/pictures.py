@@ -6,14 +6,18 @@ Arguments name some of them.
 import asyncio
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import NamedTuple
 
 from service.dashboard.page_of_settings import usual_changes
+from service.database.database import Store
 from service.mergequeue.operations import file_checks, turn
 from tests.browser.chromium import WIDTHS, chromium
 from tests.browser.gallery import gallery
-from tests.browser.lead import lead
+from tests.browser.judged import judged
+from tests.browser.lead import Lead, lead
 from tests.dashboard.queue_stage import QueueStage
 from tests.harness import databases, needs
 
@@ -61,14 +65,31 @@ OF_LEAD = {
 """Pages of the repository of 5,000 tests."""
 
 
+OF_JUDGED = {
+    "lead-quality": Picture(
+        "/tests/quality",
+        1180,
+        query="?sensitivity=eager&quarantine_enabled=true&auto_quarantine_enabled=true",
+    )
+}
+"""The page of a repository whose flaky tests are known."""
+
+
 async def make_of_lead() -> None:
     """Make the pictures for leads, if they are wanted."""
-    wanted = {name: one for name, one in OF_LEAD.items() if name in (sys.argv[1:] or OF_LEAD)}
+    await _made_of(lead, OF_LEAD)
+    await _made_of(judged, OF_JUDGED)
+
+
+async def _made_of(
+    pages: Callable[[Store], AbstractAsyncContextManager[Lead]], pictures: Mapping[str, Picture]
+) -> None:
+    wanted = {name: one for name, one in pictures.items() if name in (sys.argv[1:] or pictures)}
     if not wanted:
         return
     with tempfile.TemporaryDirectory() as folder:
         store = await databases.opened_at(f"sqlite:///{Path(folder)}/lead.db")
-        async with lead(store) as shown, chromium() as browser:
+        async with pages(store) as shown, chromium() as browser:
             for name, one in wanted.items():
                 page = await browser.new_page(
                     base_url=shown.url,
@@ -76,7 +97,7 @@ async def make_of_lead() -> None:
                     device_scale_factor=one.scale,
                 )
                 page.set_default_timeout(PATIENCE_MS)
-                await page.goto(shown.home + one.page)
+                await page.goto(shown.home + one.page + one.query)
                 await page.screenshot(path=FOLDER / f"{name}.png", animations="disabled")
                 await page.close()
         await store.close()

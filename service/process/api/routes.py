@@ -28,6 +28,7 @@ from service.testhealth.api.costs import COST_ROUTES
 from service.testhealth.api.live import LIVE_ROUTES
 from service.testhealth.api.machines import MACHINE_ROUTES
 from service.testhealth.api.models.answers.messages import TEST_MESSAGES
+from service.testhealth.api.quality import QUALITY_ROUTES
 from service.testhealth.api.tests import TEST_ROUTES
 from service.testhealth.api.uploads import UPLOAD_ROUTES
 
@@ -47,6 +48,7 @@ ROUTES: tuple[Route, ...] = (
     *TEST_ROUTES,
     *COST_ROUTES,
     *MACHINE_ROUTES,
+    *QUALITY_ROUTES,
     *UPLOAD_ROUTES,
     *LIVE_ROUTES,
     *TOKEN_ROUTES,

@@ -428,7 +428,7 @@ def classified(facts: Facts, meta: UploadMeta, source: Doubts | Collected) -> Cl
 def _of_collected(facts: Facts, source: Collected) -> Classified:
     ran = source.ran
     run = facts.tested_run(Sha(ran.head_sha), ran.head_branch)
-    stable = _stable_branches(facts)
+    stable = stable_branches(facts)
     kind = collecting.class_of(ran, stable, is_of_queue=run is not None)
     if run is not None and kind is UploadClass.QUEUE:
         tree = run.tree if run.sha == ran.head_sha and run.tree else source.tree
@@ -468,11 +468,11 @@ def _of_claimed(facts: Facts, meta: UploadMeta, doubts: Doubts) -> Classified:
 
 
 def _is_stable_branch(facts: Facts, branch: str | None) -> bool:
-    """Return whether the branch's results describe every test (`_stable_branches`)."""
-    return branch is not None and globs.any_matches(_stable_branches(facts), branch)
+    """Return whether the branch's results describe every test (`stable_branches`)."""
+    return branch is not None and globs.any_matches(stable_branches(facts), branch)
 
 
-def _stable_branches(facts: Facts) -> tuple[str, ...]:
+def stable_branches(facts: Facts) -> tuple[str, ...]:
     """Return globs of the branches whose results describe every test."""
     if facts.settings.stable_branches is not None:
         return facts.settings.stable_branches

@@ -87,6 +87,8 @@ ROLES: dict[str, set[str]] = {
     "flaky-tests/plan-shards": CI,
     "flaky-tests/get-flake-costs": READ,
     "flaky-tests/list-bad-machines": READ,
+    "flaky-tests/get-detection-quality": READ,
+    "flaky-tests/preview-settings": QUEUE,
     "flaky-tests/get-upload": CI,
     "flaky-tests/delete-upload": ADMIN,
     "tokens/self": ANY,
@@ -236,6 +238,8 @@ async def of_tests(client: Client, world: Any) -> dict[str, dict[str, Any]]:
         "plan-shards": {**tests, "count": 2, "files": ["tests/a.py"]},
         "get-flake-costs": tests,
         "list-bad-machines": tests,
+        "get-detection-quality": tests,
+        "preview-settings": tests,
         "get-upload": upload,
         "delete-upload": upload,
     }
