@@ -108,7 +108,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/operations/test_run_failures.py",
         "tests/operations/test_known_flaky.py",
     ),
-    "service/evidence/expected_tests.py": ("tests/operations/test_evidence.py",),
+    "service/evidence/expected_tests.py": ("tests/store/test_expected_tests.py",),
     "service/evidence/failed_tests.py": (
         "tests/operations/test_result_waits.py",
         "tests/operations/test_evidence.py",
@@ -118,7 +118,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/operations/test_evidence.py",
         "tests/adversary/test_reports_of_other_jobs.py",
     ),
-    "service/evidence/upload_completeness.py": ("tests/end_to_end/test_complete_reports.py",),
+    "service/evidence/upload_completeness.py": (
+        "tests/store/test_expected_tests.py",
+        "tests/operations/test_excused_uploads.py",
+        "tests/end_to_end/test_complete_reports.py",
+    ),
     "service/accounts/administrators.py": ("tests/dashboard/test_administrators.py",),
     "service/accounts/installations.py": ("tests/operations/test_trust.py",),
     "service/accounts/repeats.py": (
