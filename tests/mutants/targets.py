@@ -99,10 +99,13 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "service/evidence/revocations.py": ("tests/operations/test_revocations.py",),
     "service/evidence/lost_reports.py": ("tests/operations/test_lost_reports.py",),
     "service/evidence/links.py": (
+        "tests/operations/test_excused_uploads.py",
         "tests/operations/test_evidence.py",
-        "tests/end_to_end/test_evidence.py",
     ),
-    "service/evidence/other_ci.py": ("tests/operations/test_revocations.py",),
+    "service/evidence/other_ci.py": (
+        "tests/operations/test_revocations.py",
+        "tests/operations/test_explained_checks.py",
+    ),
     "service/evidence/run_failures.py": (
         "tests/operations/test_named_failures.py",
         "tests/operations/test_run_failures.py",
@@ -115,13 +118,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "service/evidence/failed_checks.py": (
         "tests/operations/test_failing_checks.py",
-        "tests/operations/test_evidence.py",
-        "tests/adversary/test_reports_of_other_jobs.py",
+        "tests/operations/test_explained_checks.py",
     ),
     "service/evidence/upload_completeness.py": (
         "tests/store/test_expected_tests.py",
         "tests/operations/test_excused_uploads.py",
-        "tests/end_to_end/test_complete_reports.py",
     ),
     "service/accounts/administrators.py": ("tests/dashboard/test_administrators.py",),
     "service/accounts/installations.py": ("tests/operations/test_trust.py",),
@@ -326,6 +327,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
 
 # Their tests are also played on PostgreSQL, for which each mutant starts a server.
 ON_POSTGRESQL = ("service/database/postgresql.py",)
+
+# Each mutant of these makes its own SQLite file; all others copy one that is made once.
+MAKE_DATABASES = ("service/database/migrate.py", "service/database/sqlite_file.py")
 
 # Modules of which every mutant is caught, or named as equivalent: none may survive again.
 HELD = (
