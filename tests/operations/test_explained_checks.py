@@ -24,12 +24,11 @@ from service.provider.values import ChangedFiles
 from service.testhealth.operations import settings
 from service.vocabulary import SYSTEM, CheckOutcome, ExcuseProof, Explanation, Role, Sha
 from tests.harness.values import ValuesProvider
-from tests.operations.test_result_waits import keep, queue_of, stage
+from tests.operations.test_result_waits import RUN_SHA, keep, queue_of, stage
 from tests.operations.test_revocations import (
     BEGAN,
     MINUTE,
     RUN,
-    RUN_SHA,
     database_url,
     ours,
     proved,
@@ -51,8 +50,8 @@ class Ci(ValuesProvider):
 
     def __init__(self) -> None:
         super().__init__(HOST)
-        self.failed = {"90": "unit"}
-        self.passed = {"91": "lint"}
+        self.failing = {"90": "unit"}
+        self.passing = {"91": "lint"}
         self.run: CiRun | None = None
         self.gone: GoneKind | None = None
         self.complete = True
@@ -61,7 +60,7 @@ class Ci(ValuesProvider):
     async def ci_jobs(self, repo: Any, run_id: str, attempt: int) -> Sequence[CiJob]:
         if run_id != "7":
             return ()
-        ended = [(self.failed, CheckOutcome.FAILED), (self.passed, CheckOutcome.PASSED)]
+        ended = [(self.failing, CheckOutcome.FAILED), (self.passing, CheckOutcome.PASSED)]
         return [
             CiJob(id_, name, "CI", "", outcome, 1, None, None)
             for jobs, outcome in ended
@@ -89,10 +88,9 @@ def host(stage: Stage) -> Ci:
 @pytest.fixture
 async def failing(stage: Stage, host: Ci) -> Stage:
     """A run under test whose job `unit` has failed; its test `total` is quarantined."""
-    codes = ("*=failure",)
-    changes = {"quarantine_enabled": True, "auto_quarantine_enabled": True}
-    changes |= {"test_failure_exit_codes": codes}
-    await settings.update(stage.runtime, stage.repository, changes, SYSTEM)
+    switches = {"quarantine_enabled": True, "auto_quarantine_enabled": True}
+    codes = {"test_failure_exit_codes": ("*=failure",)}
+    await settings.update(stage.runtime, stage.repository, {**switches, **codes}, SYSTEM)
     for minute, letters in enumerate("FPFP", 1):
         stage.clock.present = NOW + minute * MINUTE
         told = {"run_id": f"early {minute}", "pr_number": 5}
@@ -259,7 +257,7 @@ async def test_a_report_under_the_name_of_another_job_proves_nothing(
 
 
 async def test_of_two_jobs_of_a_check_each_must_report_a_failure(failing: Stage, host: Ci) -> None:
-    host.failed = {"90": "unit", "92": "unit"}
+    host.failing = {"90": "unit", "92": "unit"}
     other = replace(UNIT, id="92", group="72", source_id="9")
     run = replace(FAILING, checks=(UNIT, other))
     await sends(failing)
@@ -311,10 +309,9 @@ async def test_results_of_another_ci_are_of_the_check_that_shows_their_page(
     failing: Stage,
 ) -> None:
     page = "https://ci.test/jobs/1"
-    by = proved(
-        failing, naming.test_branch(RUN), check_run_id=page, run_id="https://ci.test/builds/1"
-    )
-    told = {"sha": RUN_SHA, "caller": replace(by, job=replace(by.job, is_of_other_ci=True))}
+    claims = {"check_run_id": page, "run_id": "https://ci.test/builds/1"}
+    by = proved(failing, naming.test_branch(RUN), **claims, is_of_other_ci=True)
+    told = {"sha": RUN_SHA, "caller": by}
     await failing.ran({"total": "F"}, **told)
     run = replace(FAILING, checks=(replace(UNIT, id="500", url=page),))
     assert await explanation(failing, run) is EXCUSED
