@@ -10,7 +10,7 @@ from service.database.outbox import Lane
 from service.mergequeue.engine.outputs import AskEvidence
 from service.mergequeue.landing_records import LandingState
 from service.mergequeue.operations import naming
-from service.mergequeue.store import landings
+from service.mergequeue.store import landings, queues
 from service.mergequeue.store.landings import LandingOutcome
 from service.provider.errors import Unavailable
 from service.provider.values import ChangedFiles, Reply
@@ -58,6 +58,13 @@ async def test_results_are_awaited_by_a_queue_that_asked(stage: Stage, has_asked
     assert len(await effects(stage, Lane.EVIDENCE)) == has_asked
 
 
+async def test_a_queue_that_was_deleted_is_not_asked(ours: Stage) -> None:
+    queue = await queue_of(ours)
+    await ours.runtime.store.run(queues.mark_deleted, queue.id, BEGAN)
+    await ours.ran({"mail": "F"}, **SAME)
+    assert await effects(ours, Lane.EVIDENCE) == []
+
+
 async def landed(stage: Stage) -> None:
     """The run lands its pull request."""
     queue, store = await queue_of(stage), stage.runtime.store
@@ -85,7 +92,6 @@ async def test_people_hear_of_a_failure_behind_an_excuse_once_the_run_has_landed
 SILENT: dict[str, dict[str, Any]] = {
     "only an excused test failed": {"tests": {"total": "F"}},
     "of a job that excused nothing": {"job": "lint"},
-    "of another commit": {"sha": Sha("e" * 40), "branch": naming.test_branch(RUN)},
     "of another branch": {"sha": Sha("e" * 40), "branch": "topic"},
 }
 
@@ -95,6 +101,14 @@ async def test_people_hear_nothing_of_a_failure_that_no_excuse_hid(ours: Stage, 
     await landed(ours)
     told = {"tests": {"mail": "F"}, **SAME, **SILENT[what]}
     await ours.ran(told.pop("tests"), **told)
+    assert await replies(ours) == []
+
+
+async def test_people_hear_nothing_of_another_commit_of_the_branch(ours: Stage) -> None:
+    await landed(ours)
+    other = SAME | {"sha": Sha("e" * 40), "branch": naming.test_branch(RUN)}
+    for tests in ({"total": "F"}, {"mail": "F"}):
+        await ours.ran(tests, **other)
     assert await replies(ours) == []
 
 
@@ -202,7 +216,14 @@ async def test_the_last_part_of_a_command_answers_for_all_of_it(ours: Stage) -> 
     assert (last.verdict.exit_code, last.not_excused_because) == (0, ())
 
 
+async def test_an_upload_that_excuses_nothing_is_answered_as_it_is(ours: Stage) -> None:
+    await on_main(ours, {"total": "P", "mail": "P"}, "13")
+    assert (await in_run(ours, {"total": "F"})).not_excused_because != ()
+    assert (await in_run(ours, {"post": "P"})).not_excused_because == ()
+
+
 async def test_a_part_answers_nothing_for_a_failure_that_is_not_excused(ours: Stage) -> None:
+    await on_main(ours, {"total": "P", "page": "P"}, "13")
     await in_run(ours, {"mail": "F"}, "both", session_uploads=2)
     last = await in_run(ours, {"total": "F"}, "both", session_uploads=2)
     assert (last.verdict.exit_code, last.not_excused_because) == (0, ())

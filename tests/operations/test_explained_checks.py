@@ -245,15 +245,31 @@ async def test_a_ci_run_that_was_not_known_when_its_report_came_is_looked_up(
     assert await explanation(failing) == (EXCUSED if is_proved else INCOMPLETE)
 
 
-@pytest.mark.parametrize("job", ["unit", "lint"])
+@pytest.mark.parametrize(
+    ("job", "by", "explained"),
+    [
+        ("unit", "90", EXCUSED),
+        ("lint", "90", INCOMPLETE),
+        ("unit", "91", INCOMPLETE),
+        ("lint", "91", None),
+    ],
+)
 async def test_a_report_under_the_name_of_another_job_proves_nothing(
-    failing: Stage, host: Ci, job: str
+    failing: Stage, host: Ci, job: str, by: str, explained: str | None
 ) -> None:
     """The host did not answer when it arrived, so the name was not compared then."""
     failing.runtime = replace(failing.runtime, providers={})
-    await sends(failing, job=job)
+    await sends(failing, job=job, check_run=by)
     failing.runtime = replace(failing.runtime, providers={HOST: host})
-    assert await explanation(failing) == (EXCUSED if job == "unit" else INCOMPLETE)
+    assert await explanation(failing) == explained
+
+
+@pytest.mark.parametrize("run_id", [None, "a build", "8"])
+async def test_a_report_of_no_ci_run_or_another_explains_nothing(
+    failing: Stage, run_id: str | None
+) -> None:
+    await sends(failing, Proof.TOKEN, run_id=run_id)
+    assert await explanation(failing) is None
 
 
 async def test_of_two_jobs_of_a_check_each_must_report_a_failure(failing: Stage, host: Ci) -> None:
@@ -305,13 +321,29 @@ async def test_pull_requests_of_the_base_are_asked_about_missing_tests_alone(
     assert host.changed == ([3] if test == "total" else [3, 4])
 
 
+JOB_PAGE, BUILD_PAGE = "https://ci.test/jobs/1", "https://ci.test/builds/1"
+
+
+@pytest.mark.parametrize(
+    ("url", "job", "explained"),
+    [
+        (JOB_PAGE, "unit", EXCUSED),
+        (JOB_PAGE, "lint", INCOMPLETE),
+        (BUILD_PAGE, "unit", Proof.RUN),
+        (BUILD_PAGE, "lint", None),
+        ("https://ci.test/builds/2", "unit", INCOMPLETE),
+        ("https://ci.test/builds/2", "lint", None),
+    ],
+)
 async def test_results_of_another_ci_are_of_the_check_that_shows_their_page(
-    failing: Stage,
+    failing: Stage, url: str, job: str, explained: str | None
 ) -> None:
-    page = "https://ci.test/jobs/1"
-    claims = {"check_run_id": page, "run_id": "https://ci.test/builds/1"}
-    by = proved(failing, naming.test_branch(RUN), **claims, is_of_other_ci=True)
-    told = {"sha": RUN_SHA, "caller": by}
-    await failing.ran({"total": "F"}, **told)
-    run = replace(FAILING, checks=(replace(UNIT, id="500", url=page),))
-    assert await explanation(failing, run) is EXCUSED
+    claims = {"check_run_id": JOB_PAGE, "run_id": BUILD_PAGE, "is_of_other_ci": True}
+    by = proved(failing, naming.test_branch(RUN), **claims)
+    await failing.ran({"total": "F"}, sha=RUN_SHA, caller=by, job=job)
+    run = replace(FAILING, checks=(replace(UNIT, id="500", url=url),))
+    is_of_build = explained is Proof.RUN
+    assert await explanation(failing, run) == (INCOMPLETE if is_of_build else explained)
+    changes = {"excuse_proof": ExcuseProof.RUN}
+    await settings.update(failing.runtime, failing.repository, changes, SYSTEM)
+    assert await explanation(failing, run) == (EXCUSED if is_of_build else explained)
