@@ -158,22 +158,26 @@ async def changed(stage: Stage, run: Run) -> Sequence[Input]:
     return await failed_checks.changed_since(stage.runtime, await queue_of(stage), run)
 
 
-@pytest.mark.parametrize("needs", ExcuseProof)
+async def needing(stage: Stage, proof: ExcuseProof) -> None:
+    """Let the repository need so much."""
+    await settings.update(stage.runtime, stage.repository, {"excuse_proof": proof}, SYSTEM)
+
+
 @pytest.mark.parametrize("proof", [Proof.JOB, Proof.RUN, Proof.TOKEN, Proof.NONE])
 async def test_a_report_excuses_by_the_proof_that_the_repository_needs(
-    failing: Stage, needs: ExcuseProof, proof: Proof
+    failing: Stage, proof: Proof
 ) -> None:
-    changes = {"excuse_proof": needs}
-    await settings.update(failing.runtime, failing.repository, changes, SYSTEM)
     await sends(failing, proof)
     strength = [Proof.NONE, Proof.TOKEN, Proof.RUN, Proof.JOB]
-    is_enough = strength.index(proof) >= strength.index(Proof[needs.name])
-    found = await evidence(failing)
-    assert found is not None
-    assert found.explanations == ({"unit": EXCUSED} if is_enough else {})
-    assert found.proofs == ({"unit": proof} if is_enough else {})
-    assert list(found.gaps) == ([] if is_enough else ["unit"])
-    assert await by_now(failing) is is_enough
+    for needs in ExcuseProof:
+        await needing(failing, needs)
+        is_enough = strength.index(proof) >= strength.index(Proof[needs.name])
+        found = await evidence(failing)
+        assert found is not None
+        assert found.explanations == ({"unit": EXCUSED} if is_enough else {})
+        assert found.proofs == ({"unit": proof} if is_enough else {})
+        assert list(found.gaps) == ([] if is_enough else ["unit"])
+        assert await by_now(failing) is is_enough
 
 
 async def test_a_failure_that_is_not_quarantined_is_not_explained(failing: Stage) -> None:
@@ -234,15 +238,14 @@ RUNS: dict[str, tuple[CiRun | None, bool]] = {
 }
 
 
-@pytest.mark.parametrize("what", RUNS)
 async def test_a_ci_run_that_was_not_known_when_its_report_came_is_looked_up(
-    failing: Stage, host: Ci, what: str
+    failing: Stage, host: Ci
 ) -> None:
-    changes = {"excuse_proof": ExcuseProof.TOKEN}
-    await settings.update(failing.runtime, failing.repository, changes, SYSTEM)
+    await needing(failing, ExcuseProof.TOKEN)
     await sends(failing, Proof.NONE)
-    host.run, is_proved = RUNS[what]
-    assert await explanation(failing) == (EXCUSED if is_proved else INCOMPLETE)
+    for what, (run, is_proved) in RUNS.items():
+        host.run = run
+        assert await explanation(failing) == (EXCUSED if is_proved else INCOMPLETE), what
 
 
 @pytest.mark.parametrize(
@@ -324,26 +327,23 @@ async def test_pull_requests_of_the_base_are_asked_about_missing_tests_alone(
 JOB_PAGE, BUILD_PAGE = "https://ci.test/jobs/1", "https://ci.test/builds/1"
 
 
-@pytest.mark.parametrize(
-    ("url", "job", "explained"),
-    [
-        (JOB_PAGE, "unit", EXCUSED),
-        (JOB_PAGE, "lint", INCOMPLETE),
-        (BUILD_PAGE, "unit", Proof.RUN),
-        (BUILD_PAGE, "lint", None),
-        ("https://ci.test/builds/2", "unit", INCOMPLETE),
-        ("https://ci.test/builds/2", "lint", None),
-    ],
-)
+SHOWN: dict[str, dict[str, tuple[str | None, str | None]]] = {
+    "unit": {JOB_PAGE: (EXCUSED, EXCUSED), BUILD_PAGE: (INCOMPLETE, EXCUSED)},
+    "lint": {JOB_PAGE: (INCOMPLETE, INCOMPLETE), BUILD_PAGE: (None, None)},
+}
+"""Job key → page that the check shows → its explanation if a job or a run has to prove it."""
+
+
+@pytest.mark.parametrize("job", SHOWN)
 async def test_results_of_another_ci_are_of_the_check_that_shows_their_page(
-    failing: Stage, url: str, job: str, explained: str | None
+    failing: Stage, job: str
 ) -> None:
     claims = {"check_run_id": JOB_PAGE, "run_id": BUILD_PAGE, "is_of_other_ci": True}
     by = proved(failing, naming.test_branch(RUN), **claims)
     await failing.ran({"total": "F"}, sha=RUN_SHA, caller=by, job=job)
-    run = replace(FAILING, checks=(replace(UNIT, id="500", url=url),))
-    is_of_build = explained is Proof.RUN
-    assert await explanation(failing, run) == (INCOMPLETE if is_of_build else explained)
-    changes = {"excuse_proof": ExcuseProof.RUN}
-    await settings.update(failing.runtime, failing.repository, changes, SYSTEM)
-    assert await explanation(failing, run) == (EXCUSED if is_of_build else explained)
+    elsewhere = INCOMPLETE if job == "unit" else None
+    for place, needs in enumerate((ExcuseProof.JOB, ExcuseProof.RUN)):
+        await needing(failing, needs)
+        for url, explained in {**SHOWN[job], f"{BUILD_PAGE}2": (elsewhere, elsewhere)}.items():
+            run = replace(FAILING, checks=(replace(UNIT, id="500", url=url),))
+            assert await explanation(failing, run) == explained[place], (url, needs)

@@ -1,6 +1,6 @@
 """What earlier uploads let us expect of a job: its tests, and what its exit codes mean."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -34,6 +34,7 @@ from service.testhealth.store.quarantine import Since
 from service.testhealth.store.sets import OutcomeSets, StoredSets
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import Sha
+from tests.harness import databases
 from tests.harness.evidence import Ledger, Ran, an_upload
 from tests.store.builders import a_run
 from tests.store.conftest import NOW, a_repository, a_stored_queue
@@ -112,6 +113,14 @@ class Jobs:
 
 def names(tests: Iterable[MissingTest]) -> list[str]:
     return sorted(each.name for each in tests)
+
+
+@pytest.fixture
+def session(sqlite_url: str) -> Iterator[Connection]:
+    """Nothing of this depends on the kind of database."""
+    with databases.connected(sqlite_url) as connection:
+        connection.exec_driver_sql("BEGIN")
+        yield connection
 
 
 @pytest.fixture
