@@ -92,10 +92,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "service/database/paging.py": ("tests/operations/test_paging.py",),
     "service/database/page_tokens.py": ("tests/operations/test_paging.py",),
     "service/database/wakeups.py": ("tests/operations/test_flows.py",),
-    "service/evidence/early_failures.py": (
-        "tests/operations/test_early_failures.py",
-        "tests/end_to_end/test_live_dooms.py",
-    ),
+    "service/evidence/early_failures.py": ("tests/operations/test_early_failures.py",),
     "service/evidence/revocations.py": ("tests/operations/test_revocations.py",),
     "service/evidence/lost_reports.py": ("tests/operations/test_lost_reports.py",),
     "service/evidence/links.py": (
@@ -108,6 +105,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "service/evidence/run_failures.py": (
         "tests/operations/test_named_failures.py",
+        "tests/operations/test_explained_checks.py",
         "tests/operations/test_run_failures.py",
         "tests/operations/test_known_flaky.py",
     ),
@@ -133,9 +131,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "service/accounts/signing_keys.py": ("tests/end_to_end/test_landing_evidence.py",),
     "service/mergequeue/operations/admission.py": (
         "tests/operations/test_admission.py",
-        "tests/operations/test_budgets.py",
-        "tests/end_to_end/test_budgets.py",
-        "tests/end_to_end/test_failed_heads.py",
+        "tests/operations/test_explained_checks.py",
     ),
     "service/mergequeue/operations/break_effects.py": ("tests/end_to_end/test_red_target.py",),
     "service/mergequeue/operations/breaks.py": ("tests/end_to_end/test_red_target.py",),

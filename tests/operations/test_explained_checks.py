@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from service.evidence import failed_checks
+from service.database.database import Tx
+from service.evidence import failed_checks, run_failures
 from service.http.callers import Caller
 from service.mergequeue.engine.culprits import verdict
-from service.mergequeue.engine.inputs import EvidenceReported, Input, PassRevoked
-from service.mergequeue.engine.model import Member, Run
+from service.mergequeue.engine.inputs import EvidenceReported, Input, PassRevoked, Submit
+from service.mergequeue.engine.model import Member, MergeQueue, Run
 from service.mergequeue.engine.outputs import AskEvidence, Step
 from service.mergequeue.engine.reported import Evidence
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.operations import naming, turn
+from service.mergequeue.operations import admission, naming, turn
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store.cache import QueueCache
 from service.provenance import Proof
@@ -34,6 +35,7 @@ from tests.operations.test_revocations import (
     proved,
 )
 from tests.operations.upload_stage import HOST, NOW, Stage
+from tests.store import test_submissions as heads
 from tests.store.builders import a_check, an_entry
 
 __all__ = ["database_url", "ours", "stage"]
@@ -347,3 +349,34 @@ async def test_results_of_another_ci_are_of_the_check_that_shows_their_page(
         for url, explained in {**SHOWN[job], f"{BUILD_PAGE}2": (elsewhere, elsewhere)}.items():
             run = replace(FAILING, checks=(replace(UNIT, id="500", url=url),))
             assert await explanation(failing, run) == explained[place], (url, needs)
+
+
+async def test_a_blamed_head_is_free_once_its_failure_is_explained(failing: Stage) -> None:
+    queue, head, runtime = await queue_of(failing), Sha("f" * 40), failing.runtime
+    ended = {"sha": RUN_SHA, "checks": (UNIT,), "created_at": BEGAN}
+
+    def fails(session: Tx) -> MergeQueue:
+        value = heads.ended(session, stored_queues.load(session, queue.id))
+        return heads.failing(session, value, heads.failed(3, "r9"), **ended)
+
+    value = await runtime.store.run(fails)
+    assert await admission.taken_back(runtime, queue, head) is None
+    await sends(failing)
+    assert await admission.taken_back(runtime, queue, head) == "r9"
+    assert await admission.taken_back(runtime, queue, Sha("d" * 40)) is None
+    wish = Submit(replace(an_entry(3).facts, head=head), SYSTEM)
+    now = runtime.clock.now()
+    (told,) = await runtime.store.run(admission.with_past, runtime, value, [wish], now)
+    assert isinstance(told, Submit)
+    assert told.past.blamed is not None
+    assert (told.past.blamed.run, told.past.blamed.tests) == ("r9", ("total",))
+
+
+@pytest.mark.parametrize("excused", [(), ("unit",)])
+async def test_a_quarantined_failure_is_shown_as_excused_in_a_run_that_was(
+    failing: Stage, excused: tuple[str, ...]
+) -> None:
+    await sends(failing)
+    queue, run = await queue_of(failing), replace(FAILING, excused=excused)
+    (shown,) = await failing.runtime.store.read(run_failures.listed_in, queue, run)
+    assert (shown.name, shown.excused) == ("total", bool(excused))
