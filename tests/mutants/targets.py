@@ -39,6 +39,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/mergequeue/test_stops.py",
     ),
     "service/mergequeue/engine/planning/repeating.py": (
+        "tests/mergequeue/test_repeating.py",
         "tests/mergequeue/test_scenarios.py",
         "tests/mergequeue/test_invariants.py",
     ),
@@ -50,7 +51,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/operations/test_presence.py",
     ),
     "service/process/retention.py": ("tests/operations/test_figures.py",),
-    "service/process/figures.py": ("tests/operations/test_figures.py",),
+    "service/process/figures.py": (
+        "tests/operations/test_figures.py",
+        "tests/contract/api/test_metrics.py",
+    ),
     "service/process/signals.py": (
         "tests/operations/test_news.py",
         "tests/operations/test_signals.py",
