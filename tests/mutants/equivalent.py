@@ -92,6 +92,9 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_has_unexcused(session, later)": "Without an earlier one there is no pair.",
         "sent_of: upload.machine or '' -> upload.machine": "Both name no machine.",
     },
+    "service/database/page_tokens.py": {
+        "_payload: True -> False": "What it lets through is spelled otherwise, and refused below.",
+    },
     "service/database/sqlite.py": {
         "_meaning_of: isinstance(origin, sqlite3.Error) and code is not None and "
         "(code & 255 in UNAVAILABLE) -> code is not None and code & 255 in UNAVAILABLE": (
