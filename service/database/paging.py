@@ -218,7 +218,7 @@ class Place:
     ) -> _Cut[Row] | None:
         """Return the page before a row, None if it has lost all its rows."""
         is_end = page_start.key == rows.end
-        size = total % self.size or self.size if is_end and total else self.size
+        size = total % self.size or self.size if is_end else self.size
         fetched = rows.before(session, page_start.key, size + 1)
         if not fetched:
             return None

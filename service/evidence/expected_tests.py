@@ -276,10 +276,8 @@ def _skipped(
     skipped = lookup.tests(sent.uploads) - lookup.ran(sent.uploads)
     if not skipped:
         return ()
-    own, ran = lookup.tests(base), lookup.ran(base)
     others = [each for uploads in siblings.values() for each in uploads]
-    suspicious = skipped & ((ran - (own - ran)) | (lookup.ran(others) - own))
-    suspicious -= lookup.tests(base) - lookup.ran(base)
+    suspicious = skipped & (lookup.ran(base) | (lookup.ran(others) - lookup.tests(base)))
     if suspicious:
         prs = sorted({pr for each in sent.uploads for pr in each.prs})
         heads = base_uploads.of_pull_requests(lookup.session, lookup.id, sent.job, prs)

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from service.database.database import Tx
 from service.testhealth.reports import identity
@@ -30,7 +31,10 @@ HEADLINE = "AssertionError: 10.0 != 10.01"
 
 @dataclass(frozen=True)
 class Ran:
-    """An upload: name of each test → what it did; `headlines` say how the failing ones failed."""
+    """An upload: name of each test → what it did; `headlines` say how the failing ones failed.
+
+    `facts` are fields of the stored upload that are not as usual.
+    """
 
     at: datetime
     tests: Mapping[str, str]
@@ -38,6 +42,7 @@ class Ran:
     is_trusted: bool = True
     headlines: Mapping[str, str] = field(default_factory=dict)
     variant: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -56,8 +61,8 @@ class Ledger:
         """The id of the test of this name."""
         return str(identity.id_of(self.key, a_key(name), variant))
 
-    def take_in(self, session: Tx, ran: Ran) -> None:
-        """What ingestion does with an upload, but for judging."""
+    def take_in(self, session: Tx, ran: Ran) -> Upload:
+        """What ingestion does with an upload, but for judging; the upload as it is stored."""
         nos = self._numbers(session, ran)
         by_name = {name: nos[self.id_of(name, ran.variant)] for name in ran.tests}
         once = {name: word for name, word in ran.tests.items() if word in ("p", "s")}
@@ -87,6 +92,7 @@ class Ledger:
         if ran.is_trusted:
             test_cases.note_failed(session, here, {each.no for each in failed}, ran.at)
         test_cases.note_evidence(session, here, ran.at)
+        return upload
 
     def open_days(self, session: Tx) -> list[OpenDay]:
         """The days of the repository that are open, over or not."""
@@ -137,7 +143,7 @@ class Ledger:
         for each, no in numbers.items():
             name = ids[each]
             key = a_key(name)
-            names = (name, key.classname, key.parent, key.file)
+            names = (key.name, key.classname, key.parent, key.file)
             test_cases.add(session, self.place, seen, [(no, each, *names, None)])
             values = {
                 "is_known": ran.is_trusted,
@@ -165,14 +171,15 @@ class Ledger:
 
 
 def a_key(name: str) -> CaseKey:
-    """What reports say of the tests here."""
-    return CaseKey("tests/ui/test_cart.py", "TestCart", "ui", name)
+    """What reports say of the tests here; before `::` stands a file that is another than usual."""
+    file, separator, plain = name.rpartition("::")
+    return CaseKey(file if separator else "tests/ui/test_cart.py", "TestCart", "ui", plain)
 
 
 def an_upload(ran: Ran, passed: str | None, skipped: str | None) -> Upload:
     """The upload itself; every one is its own content."""
     fresh = str(uuid.uuid4())
-    return Upload(
+    upload = Upload(
         id=fresh,
         digest=fresh,
         kind="pr" if ran.is_trusted else "untrusted",
@@ -186,3 +193,4 @@ def an_upload(ran: Ran, passed: str | None, skipped: str | None) -> Upload:
         passed=passed,
         skipped=skipped,
     )
+    return replace(upload, **ran.facts)

@@ -1,5 +1,6 @@
 """Which rules hold by what was observed, and what the end of a check teaches."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -72,6 +73,8 @@ def test_a_rule_that_foresees_is_confirmed_anew_after_twenty_uses():
     assert holds([*confirmed, *seen(*used[1:])])
     assert not holds([*confirmed, *seen(*used)])
     assert holds([*confirmed, *seen(*used), *seen(HELD, days=0.1)])
+    not_told = [replace(one, is_foreseen=False) for one in seen(*used)]
+    assert holds([*confirmed, *not_told])
 
 
 def test_rules_of_other_versions_are_others():

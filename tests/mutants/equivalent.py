@@ -92,6 +92,20 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_has_unexcused(session, later)": "Without an earlier one there is no pair.",
         "sent_of: upload.machine or '' -> upload.machine": "Both name no machine.",
     },
+    "service/database/page_tokens.py": {
+        "_payload: True -> False": "What it lets through is spelled otherwise, and refused below.",
+    },
+    "service/database/sqlite.py": {
+        "_meaning_of: isinstance(origin, sqlite3.Error) and code is not None and "
+        "(code & 255 in UNAVAILABLE) -> code is not None and code & 255 in UNAVAILABLE": (
+            "Only errors of this driver have such a code."
+        ),
+    },
+    "service/evidence/links.py": {
+        "ask_again: run is None or head is None or queue is None -> "
+        f"{rest}": "The transaction that finds a live run has the run and its queue."
+        for rest in ("head is None or queue is None", "run is None or head is None")
+    },
     "service/database/database.py": {
         f"{function}: where.database or '' -> where.database": (
             "An address of SQLite without a path is refused before."

@@ -18,6 +18,8 @@ NEIGHBORS: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }
 # A comparison by one of these is negated by its neighbor already.
 OPPOSITES = (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)
+# By these SQLAlchemy keeps compiled statements.
+CACHED = ("cache_ok", "inherit_cache")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +87,12 @@ def _is_left_alone(node: ast.AST) -> bool:
     """Whether nothing below a node is changed.
 
     Texts are no conditions, and Python 3.11 does not say where in a text a place is. SQLAlchemy
-    lets a parameter of `in_` expand whatever `expanding` says.
+    lets a parameter of `in_` expand whatever `expanding` says, and compiles the same statement
+    whether it keeps it or not.
     """
     is_expanding = isinstance(node, ast.keyword) and node.arg == "expanding"
-    return is_expanding or isinstance(node, ast.JoinedStr)
+    is_kept = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in CACHED
+    return is_expanding or is_kept or isinstance(node, ast.JoinedStr)
 
 
 def _function_at(node: ast.AST, function: str) -> str:

@@ -29,7 +29,7 @@ from sqlalchemy import ClauseElement
 from tests.mutants import equivalent
 from tests.mutants.lines import Watch
 from tests.mutants.operators import Mutant, mutants_of
-from tests.mutants.targets import ON_POSTGRESQL, TARGETS
+from tests.mutants.targets import MAKE_DATABASES, ON_POSTGRESQL, TARGETS
 
 ROOT = Path(__file__).parents[2]
 # By the time of the processor, because the machine may do much else. A mutant that works for ever
@@ -87,7 +87,8 @@ def tally_of(
     tests = (*TARGETS[module], *(() if module in ON_POSTGRESQL else ON_SQLITE))
     code = import_module(module.removesuffix(".py").replace("/", "."))
     with Silence():
-        pytest.main(["--collect-only", *OPTIONS, *tests])
+        prepared = [] if module in MAKE_DATABASES else [Prepared()]
+        pytest.main(["--collect-only", *OPTIONS, *tests], prepared)
     with tempfile.TemporaryFile() as notes:
         watch = Watch(str(code.__file__), notes)
         if ending_of(code, source, tests, watch=watch) is not Ending.SURVIVED:
@@ -231,6 +232,14 @@ def raising(source: str) -> str:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [ast.Raise(ast.Name("RuntimeError", ast.Load()))]
     return ast.unparse(ast.fix_missing_locations(tree))
+
+
+class Prepared:
+    """A plugin of pytest by which the parent makes once what the tests of each child need."""
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Do what is done before workers are forked."""
+        session.config.hook.pytest_prepare_workers()
 
 
 class Silence:

@@ -39,6 +39,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/mergequeue/test_stops.py",
     ),
     "service/mergequeue/engine/planning/repeating.py": (
+        "tests/mergequeue/test_repeating.py",
         "tests/mergequeue/test_scenarios.py",
         "tests/mergequeue/test_invariants.py",
     ),
@@ -50,7 +51,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/operations/test_presence.py",
     ),
     "service/process/retention.py": ("tests/operations/test_figures.py",),
-    "service/process/figures.py": ("tests/operations/test_figures.py",),
+    "service/process/figures.py": (
+        "tests/operations/test_figures.py",
+        "tests/contract/api/test_metrics.py",
+    ),
     "service/process/signals.py": (
         "tests/operations/test_news.py",
         "tests/operations/test_signals.py",
@@ -92,33 +96,36 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "service/database/paging.py": ("tests/operations/test_paging.py",),
     "service/database/page_tokens.py": ("tests/operations/test_paging.py",),
     "service/database/wakeups.py": ("tests/operations/test_flows.py",),
-    "service/evidence/early_failures.py": (
-        "tests/operations/test_early_failures.py",
-        "tests/end_to_end/test_live_dooms.py",
-    ),
+    "service/evidence/early_failures.py": ("tests/operations/test_early_failures.py",),
     "service/evidence/revocations.py": ("tests/operations/test_revocations.py",),
     "service/evidence/lost_reports.py": ("tests/operations/test_lost_reports.py",),
     "service/evidence/links.py": (
+        "tests/operations/test_excused_uploads.py",
         "tests/operations/test_evidence.py",
-        "tests/end_to_end/test_evidence.py",
     ),
-    "service/evidence/other_ci.py": ("tests/operations/test_revocations.py",),
+    "service/evidence/other_ci.py": (
+        "tests/operations/test_revocations.py",
+        "tests/operations/test_explained_checks.py",
+    ),
     "service/evidence/run_failures.py": (
         "tests/operations/test_named_failures.py",
+        "tests/operations/test_explained_checks.py",
         "tests/operations/test_run_failures.py",
         "tests/operations/test_known_flaky.py",
     ),
-    "service/evidence/expected_tests.py": ("tests/operations/test_evidence.py",),
+    "service/evidence/expected_tests.py": ("tests/store/test_expected_tests.py",),
     "service/evidence/failed_tests.py": (
         "tests/operations/test_result_waits.py",
         "tests/operations/test_evidence.py",
     ),
     "service/evidence/failed_checks.py": (
         "tests/operations/test_failing_checks.py",
-        "tests/operations/test_evidence.py",
-        "tests/adversary/test_reports_of_other_jobs.py",
+        "tests/operations/test_explained_checks.py",
     ),
-    "service/evidence/upload_completeness.py": ("tests/end_to_end/test_complete_reports.py",),
+    "service/evidence/upload_completeness.py": (
+        "tests/store/test_expected_tests.py",
+        "tests/operations/test_excused_uploads.py",
+    ),
     "service/accounts/administrators.py": ("tests/dashboard/test_administrators.py",),
     "service/accounts/installations.py": ("tests/operations/test_trust.py",),
     "service/accounts/repeats.py": (
@@ -128,9 +135,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "service/accounts/signing_keys.py": ("tests/end_to_end/test_landing_evidence.py",),
     "service/mergequeue/operations/admission.py": (
         "tests/operations/test_admission.py",
-        "tests/operations/test_budgets.py",
-        "tests/end_to_end/test_budgets.py",
-        "tests/end_to_end/test_failed_heads.py",
+        "tests/operations/test_explained_checks.py",
     ),
     "service/mergequeue/operations/break_effects.py": ("tests/end_to_end/test_red_target.py",),
     "service/mergequeue/operations/breaks.py": ("tests/end_to_end/test_red_target.py",),
@@ -322,6 +327,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
 
 # Their tests are also played on PostgreSQL, for which each mutant starts a server.
 ON_POSTGRESQL = ("service/database/postgresql.py",)
+
+# Each mutant of these makes its own SQLite file; all others copy one that is made once.
+MAKE_DATABASES = ("service/database/migrate.py", "service/database/sqlite_file.py")
 
 # Modules of which every mutant is caught, or named as equivalent: none may survive again.
 HELD = (

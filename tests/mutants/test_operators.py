@@ -43,6 +43,7 @@ from tests.mutants.targets import HELD, TARGETS
         ("x = [a for a in b if a]", {"not a"}),
         ("x = f'{a == b}'", set()),
         ("@made(frozen=True)\nclass A: pass", set()),
+        ("class A:\n    cache_ok = True\n    inherit_cache = True", set()),
     ],
 )
 def test_each_condition_has_its_mutants(code, expected):

@@ -12,7 +12,8 @@ from service.mergequeue import early_rules
 from service.mergequeue.early_rules import Ending, PartKind, Rule
 from service.mergequeue.engine.inputs import Configure
 from service.mergequeue.engine.model import Run
-from service.mergequeue.engine.states import QueueState
+from service.mergequeue.engine.outputs import Step
+from service.mergequeue.engine.states import QueueState, RunStatus
 from service.mergequeue.operations import (
     early_failures,
     early_memory,
@@ -23,6 +24,8 @@ from service.mergequeue.operations import (
 )
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.mergequeue.store import failed_parts as store
+from service.mergequeue.store import queues as stored_queues
+from service.mergequeue.store.cache import QueueCache
 from service.mergequeue.store.failed_parts import SeenPart
 from service.process.workers import flows
 from service.process.workers.flow import Flow
@@ -309,6 +312,29 @@ async def test_a_test_of_another_job_dooms_nothing(
     assert await doomed(runtime, queue, run) == []
 
 
+async def keep(runtime: Runtime, queue: QueueRef, run: Run) -> None:
+    """Store a run of the queue as it is here."""
+    before = await turn.value(runtime, queue.id)
+    after = replace(before, runs={**before.runs, run.id: run})
+    await runtime.store.run(stored_queues.save, before, Step(after, (), (), None, None))
+    runtime.store.caches.of(QueueCache).drop(queue.id)
+
+
+@pytest.mark.parametrize("status", RunStatus)
+async def test_a_reported_test_is_noted_while_its_run_may_fail_or_be_taken_back(
+    runtime: Runtime, queue: QueueRef, provider: Ci, run: Run, status: RunStatus
+) -> None:
+    assert await doomed(runtime, queue, run) == []
+    present = (await turn.value(runtime, queue.id)).runs[run.id]
+    await keep(runtime, queue, replace(present, status=status))
+    await know(runtime, queue, TEST)
+    provider.jobs = (job("unit", RUNNING, "1"),)
+    await early_failures.heard(runtime, queue, run.id, FailedPart("1", "unit", test="total"))
+    seen = await runtime.store.read(store.open_of_run, queue.id, run.id, present.attempt)
+    may_fail = status in (RunStatus.IN_PROGRESS, RunStatus.FAILED)
+    assert [one.part.test for one in seen] == ["total"] * may_fail
+
+
 PAGE = "https://ci.test/1"
 STANDINGS = {
     RUNNING: {"1": "counts", "9": "counts", "": "unproved", PAGE: "counts", f"{PAGE}9": "unproved"},
@@ -324,18 +350,50 @@ async def test_a_reported_test_counts_while_its_job_goes_on_or_is_not_known_yet(
     provider.reports = (check("leg", RUNNING, "2"), check("unit", outcome, "1"))
     await reconcile.read_checks(runtime, queue, {run.id})
     repository = await runtime.store.read(access.repository, queue.repository_id)
-    assert run.sha is not None
     found = {}
     for job_id in STANDINGS[outcome]:
-        said = EarlyFailure(
-            *("k", run.sha, "5", 1, job_id, "unit", "total", "", "", "", Proof.JOB),
-            *(EarlyStanding.COUNTS, runtime.clock.now()),
-        )
+        said = a_failure(runtime, run, job_id)
         found[job_id] = await live.standing_of(runtime, repository, said)
         elsewhere = replace(said, sha="e" * 40)
         standing = await live.standing_of(runtime, repository, elsewhere)
         assert standing is EarlyStanding.NO_TEST_RUN
     assert found == STANDINGS[outcome]
+
+
+def a_failure(runtime: Runtime, run: Run, job_id: str) -> EarlyFailure:
+    """What a job of a run says of the test `total`."""
+    assert run.sha is not None
+    return EarlyFailure(
+        *("k", run.sha, "5", 1, job_id, "unit", "total", "", "", "", Proof.JOB),
+        *(EarlyStanding.COUNTS, runtime.clock.now()),
+    )
+
+
+async def test_a_reported_test_of_a_check_that_runs_again_is_over(
+    runtime: Runtime, queue: QueueRef, provider: Ci, run: Run
+) -> None:
+    await reconcile.read_checks(runtime, queue, {run.id})
+    present = (await turn.value(runtime, queue.id)).runs[run.id]
+    await keep(runtime, queue, replace(present, rerun_ids=("1",)))
+    repository = await runtime.store.read(access.repository, queue.repository_id)
+    said = a_failure(runtime, run, "1")
+    assert await live.standing_of(runtime, repository, said) is EarlyStanding.OVER
+
+
+async def test_only_failures_of_known_jobs_are_taken_back(
+    runtime: Runtime, queue: QueueRef, provider: Ci, run: Run
+) -> None:
+    await know(runtime, queue, TEST)
+    provider.jobs = (job("unit", RUNNING, "1"),)
+    repository = await runtime.store.read(access.repository, queue.repository_id)
+    known, unknown = (a_failure(runtime, run, job_id) for job_id in "19")
+    await live.tell(runtime, repository, known)
+    assert await doomed(runtime, queue, run) == ["unit:total"]
+    elsewhere = replace(known, sha="e" * 40)
+    await live.take_back(runtime, repository, [unknown, elsewhere])
+    assert await doomed(runtime, queue, run) == ["unit:total"]
+    await live.take_back(runtime, repository, [unknown, known])
+    assert await doomed(runtime, queue, run) == []
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
 from service.accounts import repositories, tokens
+from service.accounts.store import access as stored_access
+from service.accounts.tenants import RepositoryRecord
 from service.accounts.tokens import TokenRequest
 from service.http.callers import Caller
 from service.memory import Memory
@@ -140,6 +142,38 @@ async def test_an_organization_on_several_hosts_names_them(
     assert hg("landings_total", ',result="landed"') in shown
     narrow = replace(caller, repositories=frozenset({record.id}))
     assert hg("landings_total", ',result="landed"') not in await page(same, narrow)
+
+
+async def test_a_page_has_the_queues_of_the_repository_that_is_asked_for_and_seen(
+    runtime: Runtime, provider: ValuesProvider, queue: QueueRef, caller: Caller
+):
+    fresh = await provider.repository(provider.ref)
+    beside = replace(
+        fresh, ref=replace(provider.ref, name="gadgets"), id=RepoId("values.test", "9")
+    )
+    gadgets = await runtime.store.run(repositories.upsert, beside)
+    await queues.create(runtime, gadgets, "main", QueueRequest({}, QueueState.RUNNING), SYSTEM)
+    widgets = await runtime.store.read(stored_access.repository, queue.repository_id)
+
+    async def shown(asked: RepositoryRecord | None, *seen: RepositoryRecord) -> set[str]:
+        scope = frozenset(each.id for each in seen) or None
+        by = replace(caller, repositories=scope)
+        text = (await figures.page(runtime, by, asked)).decode()
+        names = {each.ref.name for each in (widgets, gadgets)}
+        return {name for name in names if f'repo="octo/{name}"' in text}
+
+    assert await shown(None) == {"widgets", "gadgets"}
+    assert await shown(widgets) == {"widgets"}
+    assert await shown(None, gadgets) == {"gadgets"}
+    assert await shown(widgets, gadgets) == set()
+
+
+async def test_a_queue_has_one_state(runtime: Runtime, queue: QueueRef, caller: Caller):
+    for state in (QueueState.PAUSED, QueueState.RUNNING):
+        await queues.set_state(runtime, queue, state, None, Requester(SYSTEM))
+        shown = await page(runtime, caller)
+        states = {each: shown[hg("queue_state", f',state="{each}"')] for each in QueueState}
+        assert states == {each: float(each is state) for each in QueueState}
 
 
 async def test_tokens_that_expire_soon_are_counted_by_who_may_see_them(

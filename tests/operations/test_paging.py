@@ -214,6 +214,8 @@ def test_pages_of_a_list_at_rest_are_the_same_both_ways(rows: set[int], size: in
         page = cut(numbers, size, page.next_cursor)
     assert [row for each in forwards for row in each.rows] == sorted(rows)
     assert [each.index for each in forwards] == list(range(len(forwards)))
+    assert forwards[0].prev_cursor is None
+    assert all(each.prev_cursor for each in forwards[1:])
     assert {each.total_pages for each in forwards} == {-(-len(rows) // size)}
     if len(forwards) > 1:
         page, backwards = cut(numbers, size, page.last_cursor), []
@@ -223,6 +225,17 @@ def test_pages_of_a_list_at_rest_are_the_same_both_ways(rows: set[int], size: in
                 break
             page = cut(numbers, size, page.prev_cursor)
         assert backwards == [each.rows for each in reversed(forwards)]
+
+
+def test_a_list_that_has_lost_all_its_rows_has_one_empty_page():
+    numbers = Numbers({1, 2, 3, 4, 5})
+    first = cut(numbers, 2)
+    ways = [first.next_cursor, first.last_cursor, cut(numbers, 2, first.next_cursor).prev_cursor]
+    numbers.rows.clear()
+    for token in (None, *ways):
+        page = cut(numbers, 2, token)
+        assert (page.rows, page.total_rows, page.total_pages) == ((), 0, 0)
+        assert (page.next_cursor, page.prev_cursor, page.last_cursor) == (None, None, None)
 
 
 def test_an_instant_keeps_its_microseconds():

@@ -81,3 +81,19 @@ async def test_no_row_is_no_row(filled):
 async def test_texts_are_looked_up_by_their_places_in_one_row(filled, texts, found):
     row = await filled.read(lambda s: s.execute(NAMED, bulk.text_params(texts)).one())
     assert sorted(zip(*bulk.columns_of(row), strict=True)) == found
+
+
+@pytest.mark.parametrize("numbers", [(), (2,), (4, 2, 9), (9,)])
+async def test_a_number_is_looked_up_among_those_of_a_parameter(filled, numbers):
+    question = select(TABLE.c.no).where(bulk.among(TABLE.c.no, "numbers")).order_by(TABLE.c.no)
+    found = await filled.read(lambda s: s.execute(question, {"numbers": numbers}).scalars().all())
+    assert found == sorted({1, 2, 3, 4} & set(numbers))
+
+
+async def test_rows_that_are_there_may_stay_as_they_are(filled):
+    rows = [(1, "other", None, None, None), (5, "more", None, None, None)]
+    again = INSERT.on_conflict_do_nothing()
+    await filled.run(lambda session: bulk.send(session, again, rows, org_id=7))
+    names = select(TABLE.c.name).order_by(TABLE.c.no)
+    found = await filled.read(lambda session: session.execute(names).scalars().all())
+    assert found == [*(row[1] for row in ROWS), "more"]

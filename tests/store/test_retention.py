@@ -61,7 +61,7 @@ def test_a_processed_delivery_has_no_body_and_is_known_for_days(session: Connect
     inbox.settle(session, [lane.deliveries[0].id], "done")
     assert (count(session, "inbox"), count(session, "inbox_body")) == (1, 0)
     assert not inbox.accept(session, a_delivery(0))
-    assert prune_all(session, 29.9) == 0
+    assert prune_all(session, 30) == 0
     assert prune_all(session, 30.1) == 1
     assert count(session, "inbox") == 0
 
@@ -72,11 +72,11 @@ def test_a_parked_delivery_loses_its_body_first(session: Connection):
     (row,) = lane.deliveries
     inbox.poison(session, row.id, "KeyError")
     inbox.settle(session, [row.id], "late")
-    assert prune_all(session, 6.9) == 0
+    assert prune_all(session, 7) == 0
     assert prune_all(session, 7.1) == 1
     assert (count(session, "inbox"), count(session, "inbox_body")) == (1, 0)
     assert not inbox.accept(session, a_delivery(0))
-    assert prune_all(session, 29.9) == 0
+    assert prune_all(session, 30) == 0
     assert prune_all(session, 30.1) == 1
     assert count(session, "inbox") == 0
 
@@ -90,7 +90,7 @@ def test_done_effects_go_and_open_ones_stay(session: Connection, queue: MergeQue
     outbox.append(session, 1, queue.id, 1, [build("r1"), build("r2")])
     first = outbox.claim(session, NOW, 1)[0]
     outbox.settle(session, [first.id], OutboxState.DONE)
-    assert prune_all(session, 29.9) == 0
+    assert prune_all(session, 30) == 0
     assert prune_all(session, 4000) == 1
     assert [row.key for row in outbox.claim(session, NOW, 9)] == ["r2/build"]
 
@@ -104,7 +104,7 @@ def test_tokens_go_long_after_their_end(session: Connection):
     ):
         access.create_token(session, octo.id, token)
     access.revoke_token(session, octo.id, "revoked", NOW)
-    assert prune_all(session, 399) == 0
+    assert prune_all(session, 400) == 0
     assert prune_all(session, 400.5) == 1
     assert prune_all(session, 4000) == 1
     assert [each.id for each in access.tokens_of(session, octo.id)] == ["endless"]
@@ -158,7 +158,7 @@ def test_of_a_merged_pull_request_its_texts_and_its_head_go(session: Connection)
     for pr, state in ((3, EntryState.MERGED), (4, EntryState.CANCELLED), (5, EntryState.FAILED)):
         an_ended(session, queues.load(session, queue.id), pr, state)
     everything = {one.value for one in Surface} | {"head"}
-    assert prune_all(session, 399) == 0
+    assert prune_all(session, 400) == 0
     assert what_is_left(session) == dict.fromkeys((3, 4, 5), everything)
     assert prune_all(session, 401) == 3
     assert what_is_left(session) == {3: UNDONE, **dict.fromkeys((4, 5), OF_PULL_REQUEST)}
@@ -200,7 +200,7 @@ def test_ended_entries_and_runs_go_and_live_ones_and_landings_stay(
     landings.intend(session, queue.id, a_land(run="r1"))
     (landing,) = landings.landings_of_run(session, "r1")
     landings.settle(session, landing.id, LandingOutcome(LandingState.LANDED))
-    assert prune_all(session, 399) == 0
+    assert prune_all(session, 400) == 0
     assert prune_all(session, 401) == 2
     assert queues.load(session, queue.id) == after
     assert runs.entry(session, queue.id, "e3") is None

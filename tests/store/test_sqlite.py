@@ -1,6 +1,7 @@
 """SQLite: the file, its lock, and one writer whose functions share a commit."""
 
 import asyncio
+import errno
 import os
 import shutil
 import sqlite3
@@ -141,6 +142,36 @@ async def test_a_full_disk_refuses_what_needs_room_and_takes_the_rest(notes: Sto
 async def test_a_mistake_of_ours_is_told_as_it_is(notes: Store):
     with pytest.raises(OperationalError, match="no such table"):
         await notes.run(execute, "INSERT INTO missing VALUES (1)")
+
+
+def failing(code: int) -> sqlite3.OperationalError:
+    """What the driver raises with this code."""
+    failed = sqlite3.OperationalError("It cannot be done.")
+    failed.sqlite_errorcode = code
+    return failed
+
+
+NOT_NOW = {
+    sqlite3.SQLITE_BUSY_SNAPSHOT: True,
+    sqlite3.SQLITE_CANTOPEN_ISDIR: False,
+    sqlite3.SQLITE_FULL: True,
+    sqlite3.SQLITE_IOERR_WRITE: True,
+    sqlite3.SQLITE_LOCKED_SHAREDCACHE: True,
+    sqlite3.SQLITE_NOMEM: True,
+    sqlite3.SQLITE_READONLY_DBMOVED: False,
+}
+"""Codes that say "not now"; whether that passes without anybody's hand."""
+MISTAKES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_MISUSE)
+
+
+@pytest.mark.parametrize("code", [*NOT_NOW, *MISTAKES])
+async def test_what_the_file_cannot_now_is_told_apart_from_mistakes(notes: Store, code: int):
+    def fail(_: Connection) -> None:
+        raise failing(code)
+
+    told = DatabaseUnavailable if code in NOT_NOW else sqlite3.OperationalError
+    with pytest.raises(told):
+        await notes.run(fail)
 
 
 @pytest.mark.parametrize(
@@ -331,6 +362,16 @@ def test_network_file_systems_are_refused(place: str):
         sqlite_file.refuse_network(Path(place), MOUNTS)
 
 
+@pytest.mark.parametrize("name", ["9p", "afs", "ceph", "cifs", "glusterfs", "ncpfs", "nfs", "smb2"])
+def test_file_systems_of_every_network_are_refused(name: str):
+    for kind in (name, *OTHER_NAMES.get(name, ())):
+        with pytest.raises(StartRefused, match="network file system"):
+            sqlite_file.refuse_network(Path("/mnt/team/x.db"), MOUNTS.replace("nfs4", kind))
+
+
+OTHER_NAMES = {"glusterfs": ["fuse.glusterfs"], "nfs": ["nfs4"], "smb2": ["smb3", "smbfs"]}
+
+
 @pytest.mark.parametrize("place", ["/srv/x.db", "/mnt/team/disk/x.db", "/mnt/teamwork/x.db"])
 def test_local_file_systems_are_not(place: str):
     sqlite_file.refuse_network(Path(place), MOUNTS)
@@ -374,24 +415,31 @@ async def test_what_is_no_database_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("code", "passes"),
-    [
-        (sqlite3.SQLITE_FULL, True),
-        (sqlite3.SQLITE_IOERR_WRITE, True),
-        (sqlite3.SQLITE_BUSY_SNAPSHOT, True),
-        (sqlite3.SQLITE_CORRUPT, False),
-        (sqlite3.SQLITE_READONLY_DBMOVED, False),
-    ],
+    ("code", "passes"), [*NOT_NOW.items(), *((each, False) for each in MISTAKES)]
 )
 async def test_a_file_that_may_open_later_is_away_and_any_other_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, passes: bool
 ):
     def fail(*args: object, **given: object) -> None:
-        failed = sqlite3.OperationalError("It cannot be opened.")
-        failed.sqlite_errorcode = code
-        raise failed
+        raise failing(code)
 
     monkeypatch.setattr(sqlite3, "connect", fail)
+    with pytest.raises(StartRefused) as refused:
+        await opened_at(f"sqlite:///{tmp_path}/x.db")
+    assert isinstance(refused.value, DatabaseAway) is passes
+
+
+@pytest.mark.parametrize(
+    ("number", "passes"),
+    [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EIO, True), (errno.EROFS, False)],
+)
+async def test_a_file_that_may_be_made_later_is_away_and_any_other_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, passes: bool
+):
+    def fail(*args: object, **given: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "open", fail)
     with pytest.raises(StartRefused) as refused:
         await opened_at(f"sqlite:///{tmp_path}/x.db")
     assert isinstance(refused.value, DatabaseAway) is passes

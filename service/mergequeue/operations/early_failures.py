@@ -20,7 +20,7 @@ from service.mergequeue.engine.inputs import FailureForeseen
 from service.mergequeue.engine.model import MergeQueue, Run
 from service.mergequeue.engine.planning import repeating
 from service.mergequeue.engine.reported import Doomed
-from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
+from service.mergequeue.engine.states import RunKind, RunStatus
 from service.mergequeue.operations import early_lessons, run_reports, turn
 from service.mergequeue.operations.early_memory import KEPT_MAX, Looks
 from service.mergequeue.operations.turn import QueueGone
@@ -84,8 +84,7 @@ class _Sight:
     @property
     def is_under_test(self) -> bool:
         """Return whether the run may still fail, or be taken back."""
-        is_open = self.run.status in (RunStatus.IN_PROGRESS, RunStatus.FAILED)
-        return is_open and self.run.phase is RunPhase.TESTING
+        return self.run.status in (RunStatus.IN_PROGRESS, RunStatus.FAILED)
 
     @property
     def failed(self) -> tuple[Check, ...]:
