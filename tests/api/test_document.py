@@ -48,7 +48,6 @@ CONTRACT = {
         "flaky-tests/report-early-failure",
         *("flaky-tests/list-slowest-tests", "flaky-tests/plan-shards"),
         *("flaky-tests/get-flake-costs", "flaky-tests/list-bad-machines"),
-        "flaky-tests/get-flake-costs",
         *("flaky-tests/get-detection-quality", "flaky-tests/preview-settings"),
         *("tokens/create", "tokens/list", "tokens/rotate", "tokens/revoke"),
         *("webhooks/create-endpoint", "webhooks/list-endpoints", "webhooks/update-endpoint"),
