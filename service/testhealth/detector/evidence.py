@@ -27,7 +27,10 @@ With fewer machines under a job, nobody can tell the two apart.
 """
 
 PUSHES_MAX = 1.0
-"""The same of stream C: the next push may have mended what failed, so other ones must agree."""
+"""The same of stream C: the next push may have mended what failed, so other ones must agree.
+
+And of stream R: no pull request alone makes a test flaky by having it repeated.
+"""
 
 MASS_TESTS, MASS_SHARE = 20, 0.8
 RUN_CROWD = 25.0
@@ -38,12 +41,13 @@ _UNITS = 1_000_000
 class Stream(StrEnum):
     """A: passed and failed on the same code. B: alone between its neighbors in a series.
 
-    C: in one push of a pull request alone (pushes.py).
+    C: in one push of a pull request alone (pushes.py). R: when it was repeated (repeats.py).
     """
 
     A = "A"
     B = "B"
     C = "C"
+    R = "R"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -95,7 +99,8 @@ class Event:
     `at` is known when the later neighbor is; `weight` is above 0, at most 1, to 6 digits.
     `branch` and `passed` are of stream B: the series' branch, and whether the lonely verdict
     was the passed one. `upload` is the one charged, of stream A. `machine` is where it failed,
-    empty if unknown. Ordered as the fold reads them.
+    empty if unknown. `rounds` is of stream R: how often its plan ran the test. Ordered as the fold
+    reads them.
     """
 
     at: datetime
@@ -108,6 +113,7 @@ class Event:
     branch: str = ""
     passed: bool = False
     machine: str = ""
+    rounds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +262,7 @@ class Window:
         if not event.source:
             self._sums[event.stream] += units
             return
-        most = PUSHES_MAX if event.stream is Stream.C else SOURCE_MAX
+        most = PUSHES_MAX if event.stream in (Stream.C, Stream.R) else SOURCE_MAX
         limit, key = int(most * _UNITS), (event.stream, event.source)
         before = self._by_source[key]
         self._by_source[key] = before + units

@@ -40,7 +40,12 @@ class Played:
 
 def played(shape: Shape, seed: int, name: str) -> Played:
     """Play the world of a seed; the same seed reports the same."""
-    ci = Ci(shape, np.random.default_rng([seed, *name.encode()]))
+    return played_by(Ci(shape, np.random.default_rng([seed, *name.encode()])))
+
+
+def played_by(ci: "Ci") -> Played:
+    """Play a world to its end."""
+    shape = ci.shape
     uploads = list(ci.uploads())
     lives = ci.lives()
     return Played(shape, uploads, lives, list(_truths(lives, uploads)))
@@ -53,6 +58,7 @@ class Ci:
         self.shape, self.chance = shape, chance
         self.laws: list[Drawn] = [law.drawn(shape, chance) for law in shape.laws]
         self.renames = self._renames()
+        self.moments: dict[str, Moment] = {}
         self.whole = {
             job: bits(test for test in range(shape.tests) if job in shape.home_of(test))
             for job in range(shape.jobs)
@@ -159,9 +165,10 @@ class Ci:
                     passed = passed & ~(1 << old) | 1 << new
                 if old in letters:
                     letters[new] = letters.pop(old)
-        shape = self.shape
+        shape, digest = self.shape, f"{number:06}.{moment.job}.{moment.attempt}"
+        self.moments[digest] = moment
         return Upload(
-            digest=f"{number:06}.{moment.job}.{moment.attempt}",
+            digest=digest,
             at=START + DAY * moment.day,
             kind=run.kind,
             job=f"job {moment.job + 1}",
