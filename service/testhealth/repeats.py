@@ -1,4 +1,4 @@
-"""Choose the tests that a job repeats when it is done, and how often (docs/design/active-evidence.md).
+"""Choose the tests that a job repeats when it is done (docs/design/active-evidence.md 2).
 
 A plan buys evidence with minutes of CI: on flaky tests that may be mended, on tests that have
 shown something but not enough, and on new and changed ones.
@@ -27,13 +27,20 @@ class RepeatedBecause(StrEnum):
     CHANGED = "changed"
 
 
-class NoRepeats(StrEnum):
-    """Why a plan is empty."""
+class PlanStanding(StrEnum):
+    """Whether a job repeats tests, or why not, the first that applies.
 
+    OFF: the setting allows no minutes. NOT_ABLE: the runner cannot repeat single tests. NOT_HERE:
+    the job is neither of a stable branch nor of a pull request, or its upload is no evidence.
+    UNPROVED: nothing shows that the asker is the job. ALREADY: it has got a plan. BUSY: a queue
+    waits for test runs. SPENT: the minutes of the day are gone. NOTHING: no test is worth it.
+    """
+
+    PLANNED = "planned"
     OFF = "off"
-    NOT_KNOWN = "not_known"
-    UNPROVED = "unproved"
+    NOT_ABLE = "not_able"
     NOT_HERE = "not_here"
+    UNPROVED = "unproved"
     ALREADY = "already"
     BUSY = "busy"
     SPENT = "spent"
@@ -45,14 +52,13 @@ class Candidate:
     """A test that could be repeated, and how long one run of it takes.
 
     `rounds` so far: of a flaky test since the beginning of the day, of a suspected one since it
-    was suspected last, else ever. `is_changed`: its file was changed since it last failed.
+    was suspected last, else ever.
     """
 
     no: int
     because: RepeatedBecause
     seconds: float
     rounds: int = 0
-    is_changed: bool = False
 
     @property
     def rounds_left(self) -> int:
@@ -126,7 +132,7 @@ def planned(candidates: Iterable[Candidate], seconds: float) -> tuple[Portion, .
     """Return the tests to repeat within this time, the most telling first."""
     ordered = sorted(
         (each for each in candidates if each.rounds_left > 0),
-        key=lambda each: (not each.is_changed, each.rounds, each.no),
+        key=lambda each: (each.rounds, each.no),
     )
     known: dict[int, Candidate] = {}
     times: dict[int, int] = {}

@@ -27,7 +27,7 @@ The runs are those from so many days before the first disagreement to the day of
 VERIFIED_SLOWER, UNLIKELY = 2.0, 0.001
 """Mended: at its rate in earlier rounds over VERIFIED_SLOWER, 1 in 1,000 tests is so quiet."""
 
-VERIFIED_FAILED_MIN = 2
+VERIFIED_FAILED_MIN = 3
 """Fewer failed rounds say too little of the rate, or that rounds do not show the fault at all."""
 
 

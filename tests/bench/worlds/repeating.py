@@ -64,16 +64,16 @@ class Repeating:
             suspects = {*ledger.suspects, *(no for no in self.repeats if no in ledger.failed)}
             judged = {no: ledger.judge(no) for no in sorted(suspects)}
             self.flaky = frozenset(n for n, each in judged.items() if each.value is Status.FLAKY)
-            self.observed = {n for n, each in judged.items() if (each.numbers.score or 0) >= SUSPECTED_FROM}
+            self.observed = {
+                n for n, each in judged.items() if (each.numbers.score or 0) >= SUSPECTED_FROM
+            }
             oldest = day - RECENT_DAYS
             self.observed |= {n for n, since in self.unexplained.items() if since > oldest}
         return ledger
 
     def _repeat(self, upload: Upload, day: int) -> None:
         kind = UploadClass(upload.kind)
-        seconds = seconds_of(
-            kind, upload.tests_run * TEST_S, DAILY_S, self.spent, self.in_pulls
-        )
+        seconds = seconds_of(kind, upload.tests_run * TEST_S, DAILY_S, self.spent, self.in_pulls)
         portions = planned(self._candidates(upload), seconds)
         spent = TEST_S * sum(each.times for each in portions)
         self.spent += spent
