@@ -5,6 +5,7 @@ command runs again with `HEADGATE_ONLY`, which names the tests and how often eac
 """
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -55,7 +56,7 @@ def repeat(done: Repeatable) -> None:
         plan = _ask(done)
         tests = transport.objects(plan.get("tests") or [])
         if not tests:
-            if plan.get("standing") != "OFF":
+            if str(plan.get("standing")).lower() != "off":
                 output.log(f"headgate: no test is run again: {plan.get('message', '')}")
             return
         seconds = float(str(plan["seconds"]))
