@@ -78,7 +78,7 @@ class Portion:
 TESTS_MAX = 50
 """Tests of one plan."""
 
-TIMES, TIMES_MAX = 20, 100
+TIMES, TIMES_MAX = 20, 40
 """Rounds that each test gets before another gets more, and the most in one plan.
 
 Rounds of several plans tell more than as many of one (docs/design/active-evidence.md 4).

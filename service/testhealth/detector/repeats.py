@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import accumulate
-from math import ceil, fsum, log
+from math import fsum, log
 
 from service.testhealth.detector.evidence import WINDOW_DAYS, Event, Passes, Stream, crowd_of
 from service.testhealth.detector.score import RepeatTally
@@ -26,6 +26,9 @@ The runs are those from so many days before the first disagreement to the day of
 
 VERIFIED_SLOWER, UNLIKELY = 2.0, 0.001
 """Mended: at its rate in earlier rounds over VERIFIED_SLOWER, 1 in 1,000 tests is so quiet."""
+
+LIKELY_PLAN, PLAN_SLOWER = 0.05, 1.5
+"""The same of whole plans, whose rounds are alike: 1 in 20."""
 
 VERIFIED_FAILED_MIN = 3
 """Fewer failed rounds say too little of the rate, or that rounds do not show the fault at all."""
@@ -168,21 +171,43 @@ class Rounds:
         """
         stable = [each for each in self.repeats if not each.source]
         start = last - timedelta(days=WINDOW_DAYS)
-        failed = before = clean = 0
-        since = last
+        known, since = _Shown(), last
+        clean: list[Repeats] = []
         for each in stable:
             newest = bisect_right(failures, each.at) - 1
-            failure = failures[newest] if newest >= 0 else last
-            if failure > since:
-                since, clean = failure, 0
+            if newest >= 0 and failures[newest] > since:
+                since, clean = failures[newest], []
             if each.at <= last or each.failed:
                 if each.at >= start:
-                    failed, before = failed + each.failed, before + each.rounds + clean
-                since, clean = max(since, each.at), 0
+                    known.take([*clean, each])
+                since, clean = max(since, each.at), []
                 continue
-            clean += each.rounds
-            if failed >= VERIFIED_FAILED_MIN:
-                rate = (failed - 0.5) / before / VERIFIED_SLOWER
-                if clean >= ceil(log(UNLIKELY) / log(1 - rate)):
-                    return Verified(each.at, clean, each.sha, failed, before)
+            clean.append(each)
+            rounds = sum(one.rounds for one in clean)
+            if known.is_over(rounds, len(clean)):
+                return Verified(each.at, rounds, each.sha, known.failed, known.rounds)
         return None
+
+
+@dataclass
+class _Shown:
+    """What the rounds of stable branches have shown of a test so far."""
+
+    plans: int = 0
+    failing: int = 0
+    rounds: int = 0
+    failed: int = 0
+
+    def take(self, some: Iterable[Repeats]) -> None:
+        """Count more of them."""
+        for each in some:
+            self.plans, self.failing = self.plans + 1, self.failing + bool(each.failed)
+            self.rounds, self.failed = self.rounds + each.rounds, self.failed + each.failed
+
+    def is_over(self, rounds: int, plans: int) -> bool:
+        """Return whether so many clean rounds, in so many plans, make the same rates unlikely."""
+        if self.failed < VERIFIED_FAILED_MIN:
+            return False
+        by_round = (self.failed - 0.5) / self.rounds / VERIFIED_SLOWER
+        by_plan = (self.failing + 0.5) / (self.plans + 1) / PLAN_SLOWER
+        return (1 - by_round) ** rounds <= UNLIKELY and (1 - by_plan) ** plans <= LIKELY_PLAN

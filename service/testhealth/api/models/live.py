@@ -12,6 +12,7 @@ from service.http.models.common import (
     Repository,
     SnakeRequest,
 )
+from service.http.models.shared import Uuid
 from service.testhealth.api.models.tests import AboutTests, Text
 from service.testhealth.api.models.uploads import ATTEMPT_MAX, Line
 from service.testhealth.early_failures import CaseNames
@@ -100,8 +101,8 @@ class RepeatingJob(AboutTests):
 class PlanRepeats(RepeatingJob):
     """`/flaky-tests/plan-repeats`: a job is done, and asks which tests to run again."""
 
-    upload_id: Line
-    """The upload of the job. For example `0197ab12-7c11-7d2a-9a63-0b5f1f8f5a10`."""
+    upload_id: Uuid
+    """The upload of the job."""
     able: bool
     """Whether the runner has said that it can run single tests again."""
 
@@ -113,7 +114,7 @@ class PlanRepeats(RepeatingJob):
 class RepeatedTest(SnakeRequest):
     """The runs of one test, in order."""
 
-    test_id: Line
+    test_id: Uuid
     """The test, as in the plan."""
     runs: Annotated[str, Field(min_length=1, max_length=LETTERS_MAX, pattern=r"^[PF/]+$")]
     """`P` for a run that passed, `F` for one that failed, `/` between processes. For example
@@ -123,8 +124,8 @@ class RepeatedTest(SnakeRequest):
 class ReportRepeats(RepeatingJob):
     """`/flaky-tests/report-repeats`: what came of a plan."""
 
-    plan_id: Line
-    """The plan. For example `0197ab12-7c11-7d2a-9a63-0b5f1f8f5a10`."""
+    plan_id: Uuid
+    """The plan."""
     seconds: Annotated[float, Field(ge=0, le=86_400)]
     """How long it took."""
     tests: Annotated[list[RepeatedTest], Field(max_length=TESTS_MAX)]
