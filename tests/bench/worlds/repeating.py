@@ -4,6 +4,7 @@ The same plan function as in the service, fed once a day with what the detector 
 the states of the midnight before, and the failures of the day. Each test takes a second.
 """
 
+from argparse import ArgumentParser
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,9 +23,13 @@ from service.testhealth.repeats import (
 )
 from service.testhealth.reports.uploads import UploadClass
 from service.vocabulary import Health as Status
+from tests.bench.flaky import scenarios
+from tests.bench.flaky.figures import Figures
 from tests.bench.flaky.ledger import PR, STABLE, Ledger, Upload, bits
-from tests.bench.worlds.ci import Ci, Played
+from tests.bench.worlds.catalogue import BY_NAME, WORLDS, World
+from tests.bench.worlds.ci import Ci, played_by
 from tests.bench.worlds.laws import Losses
+from tests.bench.worlds.measured import held, row_of
 from tests.bench.worlds.shapes import Moment
 
 DAILY_S, TEST_S = 3600.0, 1.0
@@ -138,6 +143,38 @@ class Repeating:
         return bits(test for law in laws for test in law.failing(moment, self.chance))
 
 
-def judged_with_repeats(played: Played, ci: Ci, seed: int) -> Ledger:
-    """Return what is known of a world whose jobs repeat tests."""
-    return Repeating(ci, seed).play(sorted(played.uploads, key=lambda each: (each.at, each.digest)))
+def outcomes_of(world: World, seed: int) -> tuple[Figures, Figures]:
+    """Play a world without and with repeats, and judge every test that could be flagged."""
+    ci = Ci(world.shape, np.random.default_rng([seed, *world.name.encode()]))
+    played = played_by(ci)
+    uploads = sorted(played.uploads, key=lambda each: (each.at, each.digest))
+    found = []
+    for ledger in (Ledger(uploads), Repeating(ci, seed).play(uploads)):
+        nos = {*ledger.suspects, *(no for no in ledger.repeats if no in ledger.failed)}
+        judged = {no: ledger.judge(no) for no in sorted(nos)}
+        found.append(held(played, scenarios.spans_of(judged, world.shape.days)))
+    return found[0], found[1]
+
+
+def main() -> None:
+    """Print a row of each world that is named, or of all, for a seed."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=101)
+    parser.add_argument("worlds", nargs="*", default=[each.name for each in WORLDS])
+    asked = parser.parse_args()
+    print(
+        "| world | P / R | flags | delay | P / R with repeats | flags | delay |\n"
+        + "|---" * 7
+        + "|"
+    )
+    for name in asked.worlds:
+        rows = (row_of(BY_NAME[name], [each]) for each in outcomes_of(BY_NAME[name], asked.seed))
+        cells = (
+            f"{each['precision']} / {each['recall']} | {each['flags']} | {each['delay_days']}"
+            for each in rows
+        )
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
