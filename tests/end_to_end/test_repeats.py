@@ -170,7 +170,8 @@ async def in_pull(ask: Asker, number: int, run_id: str) -> Job:
     """A job of a pull request, in which all tests pass; it takes 100 seconds."""
     pull = ask.world.repository.issues[number].pull
     assert pull is not None
-    about = {"sha": str(pull.head_sha), "pr_number": number, "run_id": run_id, "job": "unit"}
+    about: dict[str, Any] = {"sha": str(pull.head_sha), "pr_number": number}
+    about |= {"run_id": run_id, "job": "unit"}
     answer = await ci.upload(ask, SLOW, **about)
     return Job(ask, "", about, answer["upload_id"])
 

@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -27,10 +28,10 @@ SELDOM = "P" * 19 + "F" + "P" * 20
 CLEAN = "P" * 100
 
 
-def of_job(upload: Upload, letters: str, **more: int) -> Repeats:
+def of_job(upload: Upload, letters: str) -> Repeats:
     """The rounds of T after an upload, on the same code."""
     about = (upload.at, upload.digest, upload.job, upload.code, letters)
-    return Repeats(*about, source=upload.source, sha=upload.code.partition(":")[2], **more)
+    return Repeats(*about, source=upload.source, sha=upload.code.partition(":")[2])
 
 
 class Repeating(Story):
@@ -40,9 +41,10 @@ class Repeating(Story):
         super().__init__()
         self.repeats: list[Repeats] = []
 
-    def repeated(self, day: float, letters: str, **facts: object) -> Upload:
+    def repeated(self, day: float, letters: str, **facts: Any) -> Upload:
         """T passed in a job of main, or as `facts` say, and then ran again."""
-        upload = self.ran(at(day), **{"kind": STABLE, "pr": None, **facts})
+        about: dict[str, Any] = {"kind": STABLE, "pr": None, **facts}
+        upload = self.ran(at(day), **about)
         self.repeats.append(of_job(upload, letters))
         return upload
 
