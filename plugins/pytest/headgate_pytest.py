@@ -18,7 +18,6 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 import pytest
-from _pytest.runner import runtestprotocol
 
 VERSION = "0.9.0"
 
@@ -123,11 +122,12 @@ class _Again:
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
         """Run a test as often as it is asked for."""
         at, times = self._times[item.nodeid]
+        runner: Any = self._config.pluginmanager.get_plugin("runner")
         for left in range(times, 0, -1):
             if hasattr(item, "_initrequest"):
                 item._initrequest()
             following = nextitem if left == 1 else item.parent
-            reports = runtestprotocol(item, nextitem=following, log=False)  # type: ignore[arg-type]
+            reports = runner.runtestprotocol(item, nextitem=following, log=False)
             outcomes = {report.when: report.outcome for report in reports}
             if "failed" in outcomes.values():
                 self._write(at, "failed")

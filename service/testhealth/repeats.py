@@ -12,7 +12,7 @@ from service.testhealth.reports.uploads import UploadClass
 
 
 class RepeatedBecause(StrEnum):
-    """Why a test is repeated.
+    """The reason for which a test is repeated.
 
     FAILED: it failed in this job; a few rounds tell whether it is broken. FLAKY: it is flaky, and
     repeats tell whether it still is. SUSPECTED: it disagreed, but not often enough, or failed and
@@ -28,7 +28,7 @@ class RepeatedBecause(StrEnum):
 
 
 class PlanStanding(StrEnum):
-    """Whether a job repeats tests, or why not, the first that applies.
+    """The answer to a job that asks what to repeat: a plan, or the first reason for none.
 
     OFF: the setting allows no minutes. NOT_ABLE: the runner cannot repeat single tests. NOT_HERE:
     the job is neither of a stable branch nor of a pull request, or its upload is no evidence.
@@ -68,7 +68,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """How often a test is to run."""
+    """The number of times that a test is to run."""
 
     no: int
     because: RepeatedBecause

@@ -191,7 +191,7 @@ class Rounds:
 
 @dataclass
 class _Shown:
-    """What the rounds of stable branches have shown of a test so far."""
+    """The rounds of a test on stable branches so far, and how many failed."""
 
     plans: int = 0
     failing: int = 0

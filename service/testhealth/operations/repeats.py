@@ -74,7 +74,7 @@ class PlannedTest:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a job repeats: nothing, with the reason, or these tests within so many seconds."""
+    """The tests that a job repeats within so many seconds; without any, the reason."""
 
     standing: PlanStanding
     id: str = ""
@@ -84,7 +84,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What a job reports of a plan: letters by the id of each test, and the seconds it took."""
+    """The report of a job on a plan: letters by the id of each test, and the seconds it took."""
 
     meta: UploadMeta
     plan: str
@@ -94,7 +94,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """How many tests and rounds of a report count, and the tests that disagreed."""
+    """The tests and rounds of a report that count, and the ids of tests that disagreed."""
 
     tests: int
     rounds: int

@@ -46,7 +46,10 @@ class RepeatsRow(Row, table=True):
     """
 
     __tablename__ = "test_repeats"
-    __table_args__ = (Index("ix_test_repeats_ran_at", "ran_at"),)
+    __table_args__ = (
+        Index("ix_test_repeats_ran_at", "ran_at"),
+        Index("ix_test_repeats_upload", "upload"),
+    )
 
     repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
     no: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)

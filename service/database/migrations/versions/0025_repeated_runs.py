@@ -46,3 +46,4 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("repository_id", "no", "plan", name="pk_test_repeats"),
     )
     op.create_index("ix_test_repeats_ran_at", "test_repeats", ["ran_at"])
+    op.create_index("ix_test_repeats_upload", "test_repeats", ["upload"])
