@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.cli import output, runner_ends, suspects
+from bot.cli import live_lines, output, runner_ends, suspects
 from bot.cli.job_service import FreshToken, JobService
 from bot.cli.live_lines import EndedTest, LiveFile, ReportFiles
 from bot.uploader import transport
@@ -58,11 +58,13 @@ class Job(NamedTuple):
 class Followed(NamedTuple):
     """A command that is followed: the variables that it gets, and how its runners ended.
 
-    What the runners say is known when the block has ended.
+    What the runners say is known when the block has ended. `spoken` has a word for each that began:
+    whether it can run single tests again.
     """
 
     variables: dict[str, str]
     runner_ends: list[Json]
+    spoken: list[bool]
 
 
 @contextmanager
@@ -74,11 +76,11 @@ def followed(job: Job, started_s: float) -> Iterator[Followed]:
     try:
         folder = Path(tempfile.mkdtemp(prefix="headgate-"))
     except OSError:
-        yield Followed({}, [])
+        yield Followed({}, [], [])
         return
     try:
         token = FreshToken(job.service)
-        followed = Followed(_prepare(folder, job, token), [])
+        followed = Followed(_prepare(folder, job, token), [], [])
         sources = (
             LiveFile(folder / "live"),
             ReportFiles(job.globs, started_s, are_final=job.reports_are_final),
@@ -90,25 +92,31 @@ def followed(job: Job, started_s: float) -> Iterator[Followed]:
         finally:
             follower.end()
             followed.runner_ends.extend(runner_ends.read(folder / "live"))
+            followed.spoken.extend(live_lines.begun_in(folder / "live"))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _prepare(folder: Path, job: Job, token: FreshToken) -> dict[str, str]:
     """Write what the command reads and writes; return the variables that name it."""
-    (folder / "live").touch(mode=0o600)
-    shutil.copyfile(PYTEST_PLUGIN, folder / PYTEST_MODULE)
-    before = os.environ.get("PYTHONPATH")
-    variables = {
-        LIVE: str(folder / "live"),
-        "PYTHONPATH": os.pathsep.join((str(folder), before)) if before else str(folder),
-    }
+    variables = plugin_variables(folder)
     found = _suspects_within(job, token)
     if found:
         path = folder / "suspects.json"
         path.write_text(json.dumps(suspects.document(found)), "utf-8")
         variables[SUSPECTS] = str(path)
     return variables
+
+
+def plugin_variables(folder: Path) -> dict[str, str]:
+    """Put the plug-in of pytest and a file for lines into a folder; return the variables."""
+    (folder / "live").touch(mode=0o600)
+    shutil.copyfile(PYTEST_PLUGIN, folder / PYTEST_MODULE)
+    before = os.environ.get("PYTHONPATH")
+    return {
+        LIVE: str(folder / "live"),
+        "PYTHONPATH": os.pathsep.join((str(folder), before)) if before else str(folder),
+    }
 
 
 def _suspects_within(job: Job, token: FreshToken) -> list[Json]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bot.uploader import files, transport
+from bot.uploader.transport import Json
 
 _CLOCK = transport.Clock()
 
@@ -64,6 +65,22 @@ def parse(line: bytes) -> EndedTest | None:
 
 def _is_text(name: str) -> bool:
     return "\0" not in name and not any("\ud800" <= each <= "\udfff" for each in name)
+
+
+def lines_in(path: Path) -> list[Json]:
+    """Return all lines of this version in a file; what cannot be read is passed over."""
+    try:
+        with path.open("rb") as file:
+            lines = file.read(FILE_BYTES_MAX).split(b"\n")
+    except OSError:
+        return []
+    values = (transport.json_object(each) for each in lines if len(each) <= LINE_BYTES_MAX)
+    return [each for each in values if each is not None and each.get("v") == VERSION]
+
+
+def begun_in(path: Path) -> list[bool]:
+    """Return, for each runner that began, whether it can run single tests again."""
+    return [each.get("repeats") is True for each in lines_in(path) if each.get("event") == "start"]
 
 
 class LiveFile:

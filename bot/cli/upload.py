@@ -25,7 +25,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from bot.cli import destination, live, options, output
+from bot.cli import destination, live, options, output, repeating
 from bot.cli.exits import Exit, Failed
 from bot.cli.job_service import JobService
 from bot.uploader import ci, files, transport, uploading, verdict
@@ -226,13 +226,14 @@ def check_reports(
 def _run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) -> int:
     """Run the command, upload its reports, print how that ended; return the exit code."""
     started_s = CLOCK.unix_s()
-    ran = _Ended(0, was_killed=False)
+    ran, spoken = _Ended(0, was_killed=False), list[bool]()
     if command:
         job = live.Job(wanted.job, wanted.metadata, wanted.globs, wanted.reports_are_final)
         find_program(command)
         with live.followed(job, started_s) as followed:
             # With --json stdout is for the answer alone.
             ran = _run(command, followed.variables, keeps_stdout=as_json)
+        spoken = followed.spoken
         about_command = _command_metadata(command, ran, started_s)
         if followed.runner_ends:
             about_command["runner_ends"] = followed.runner_ends
@@ -252,11 +253,29 @@ def _run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) ->
         ending = Ending(ran.code, verdict.message_of(outcome, ran.code))
     if as_json:
         _print_record(wanted, reports, outcome, ending)
+    _log_ending(outcome, ending)
+    if outcome.received and spoken and not ran.was_killed:
+        _repeat(wanted, command, outcome, is_able=spoken == [True])
+    return ending.exit_code
+
+
+def _log_ending(outcome: Outcome, ending: Ending) -> None:
     for address in sorted({str(each.get("html_url") or "") for each in outcome.received} - {""}):
         if not address.startswith("urn:"):  # the service knows no address of its pages
             log(f"results: {address}")
     log(ending.message)
-    return ending.exit_code
+
+
+def _repeat(wanted: Upload, command: Sequence[str], outcome: Outcome, *, is_able: bool) -> None:
+    """Run tests again where the service asks for it; the exit code is settled.
+
+    `is_able`: the one runner of the command can run single tests. The command must be that runner:
+    what a script does besides is not done twice.
+    """
+    upload_id = str(outcome.received[0].get("upload_id") or "")
+    is_runner = runner_of(command) in repeating.RUNNERS
+    job = live.Job(wanted.job, wanted.metadata, wanted.globs)
+    repeating.repeat(repeating.Repeatable(command, job, upload_id, is_able and is_runner))
 
 
 def _print_record(wanted: Upload, reports: Reports, outcome: Outcome, ending: Ending) -> None:

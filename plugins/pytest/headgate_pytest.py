@@ -1,4 +1,4 @@
-"""A plug-in of pytest for `headgate test`: say what happened, and run suspected tests first.
+"""A plug-in of pytest for `headgate test`: say what happened, run suspected tests first or again.
 
 pytest finds it by its entry point where the package is installed. Without that, `headgate test`
 puts this file on PYTHONPATH: `headgate test … -- pytest -p headgate_pytest`. It does nothing
@@ -21,7 +21,7 @@ import pytest
 
 VERSION = "0.9.0"
 
-LIVE, SUSPECTS = "HEADGATE_LIVE", "HEADGATE_SUSPECTS"
+LIVE, SUSPECTS, ONLY = "HEADGATE_LIVE", "HEADGATE_SUSPECTS", "HEADGATE_ONLY"
 LINE_BYTES_MAX = 16_384
 READ_MAX = 1_000_000
 LISTED_MAX = 20
@@ -47,6 +47,16 @@ class Report(Protocol):
     longreprtext: str
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, None, None]:
+    """Measure no coverage of tests that run again: its reports are those of the first run."""
+    with suppress(Exception):
+        if os.environ.get(ONLY):
+            early_config.known_args_namespace.no_cov = True
+    yield
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Take part if `headgate test` has started this pytest.
 
@@ -59,12 +69,16 @@ def pytest_configure(config: pytest.Config) -> None:
                 config.pluginmanager.register(_Fixtures(), "headgate-fixtures")
             return
         live, suspects = os.environ.pop(LIVE, ""), os.environ.pop(SUSPECTS, "")
-        if live:
+        only = os.environ.pop(ONLY, "")
+        if only:
+            config.option.xmlpath = None
+            config.pluginmanager.register(_Again(config, only, live), "headgate-again")
+        elif live:
             config.pluginmanager.register(_Run(config, live), "headgate-run")
             config.pluginmanager.register(_Fixtures(), "headgate-fixtures")
-        if suspects:
+        if suspects and not only:
             config.pluginmanager.register(_SuspectsFirst(suspects), "headgate-suspects")
-        given = {LIVE: live, SUSPECTS: suspects}
+        given = {LIVE: live, SUSPECTS: suspects, ONLY: only}
         config.add_cleanup(lambda: os.environ.update({k: v for k, v in given.items() if v}))
 
 
@@ -77,6 +91,57 @@ class _SuspectsFirst:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         if self._ranks:
             items.sort(key=lambda item: _rank(self._ranks, item.nodeid))
+
+
+class _Again:
+    """Runs some tests only, each many times, and writes one line for each run.
+
+    It tells pytest nothing of their outcomes, so no report, no cache and no limit of failures knows
+    them. A test that ran before keeps the fixtures that it shares, and gets its own anew.
+    """
+
+    def __init__(self, config: pytest.Config, only: str, live: str) -> None:
+        self._config = config
+        self._live = live
+        self._ranks = _ranks(only)
+        self._wanted = _times(only)
+        self._times: dict[str, tuple[int, int]] = {}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out all other tests, and those that two tests may be."""
+        found: dict[int, list[pytest.Item]] = {}
+        for item in items:
+            found.setdefault(_rank(self._ranks, item.nodeid), []).append(item)
+        found.pop(len(self._ranks), None)
+        chosen = {at: same[0] for at, same in found.items() if len(same) == 1}
+        self._times = {item.nodeid: (at, self._wanted[at]) for at, item in chosen.items()}
+        items[:] = [item for at, item in sorted(chosen.items()) if self._wanted[at]]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+        """Run a test as often as it is asked for."""
+        at, times = self._times[item.nodeid]
+        runner: Any = self._config.pluginmanager.get_plugin("runner")
+        for left in range(times, 0, -1):
+            if hasattr(item, "_initrequest"):
+                item._initrequest()
+            following = nextitem if left == 1 else item.parent
+            reports = runner.runtestprotocol(item, nextitem=following, log=False)
+            outcomes = {report.when: report.outcome for report in reports}
+            if "failed" in outcomes.values():
+                self._write(at, "failed")
+            elif outcomes.get("call") == "passed":
+                self._write(at, "passed")
+        return True
+
+    def _write(self, at: int, outcome: str) -> None:
+        content = _bytes_of({"event": "repeat", "at": at, "outcome": outcome})
+        opened = os.open(self._live, os.O_WRONLY | os.O_APPEND)
+        try:
+            os.write(opened, content)
+        finally:
+            os.close(opened)
 
 
 class _Fixtures:
@@ -127,7 +192,8 @@ class _Run:
                 return
             self._session = session
             versions = {"runner_version": pytest.__version__, "plugin_version": VERSION}
-            self._write({"event": "start", **self._about, **versions, **self._shard()})
+            more = {**versions, "repeats": self._can_repeat(), **self._shard()}
+            self._write({"event": "start", **self._about, **more})
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -256,6 +322,10 @@ class _Run:
             ("no_tests", planned == 0),
         )
         return next((reason for reason, is_true in rules if is_true), "passed")
+
+    def _can_repeat(self) -> bool:
+        """Return whether this pytest could run single tests again: not in several processes."""
+        return not self._config.pluginmanager.hasplugin("dsession")
 
     def _shard(self) -> dict[str, str]:
         """Return the part of the tests that pytest-split or pytest-shard has chosen."""
@@ -386,6 +456,15 @@ def _ranks(path: str) -> dict[tuple[str, str], tuple[int, str]]:
         return ranks
     except (KeyError, OSError, TypeError, ValueError):
         return {}
+
+
+def _times(path: str) -> list[int]:
+    """Return how often each test of a file is to run; empty if it cannot be read."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return [int(each["times"]) for each in json.load(file)["tests"]]
+    except (KeyError, OSError, TypeError, ValueError):
+        return []
 
 
 def _rank(ranks: dict[tuple[str, str], tuple[int, str]], nodeid: str) -> int:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from service.errors import StartRefused
 
-REVISIONS: tuple[str, ...] = tuple(f"{number:04}" for number in range(1, 27))
+REVISIONS: tuple[str, ...] = tuple(f"{number:04}" for number in range(1, 28))
 """Every revision, in order; the last is what this program works on."""
 
 HEAD = REVISIONS[-1]

@@ -158,6 +158,7 @@ def build_links() -> Links:
             ),
             suspected_pull_requests=suspects.suspected_pull_requests,
             flaked_runs=flakes.flaked,
+            is_testing=queue_facts.is_testing,
         ),
     )
 

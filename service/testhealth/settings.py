@@ -140,3 +140,11 @@ class TestSettings:
         "to hear when flaky tests [cost more than you accept](#what-flaky-tests-cost)",
         Range(1, 10_000_000),
     )
+    repeat_minutes_per_day: int | None = setting(
+        None,
+        "so many minutes of CI a day Headgate spends on running suspected, flaky and new tests "
+        "again in jobs that are done; none: it starts no runs",
+        "to find tests that fail seldom, and to end flags soon after a fix, by "
+        "[repeated runs](live-tests.md#repeated-runs)",
+        Range(1, 1440),
+    )

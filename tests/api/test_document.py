@@ -46,6 +46,7 @@ CONTRACT = {
         *("flaky-tests/flag-test", "flaky-tests/get-settings", "flaky-tests/update-settings"),
         *("flaky-tests/get-upload", "flaky-tests/upload-test-results", "flaky-tests/delete-upload"),
         "flaky-tests/report-early-failure",
+        *("flaky-tests/plan-repeats", "flaky-tests/report-repeats"),
         *("flaky-tests/list-slowest-tests", "flaky-tests/plan-shards"),
         *("flaky-tests/get-flake-costs", "flaky-tests/list-bad-machines"),
         *("flaky-tests/get-detection-quality", "flaky-tests/preview-settings"),

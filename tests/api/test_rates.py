@@ -174,7 +174,9 @@ def test_what_ci_asks_for_in_every_job_is_a_class_of_its_own():
     assert uploads == {
         "/v1/setImpactedTargets",
         "/v1/flaky-tests/check-quarantine",
+        "/v1/flaky-tests/plan-repeats",
         "/v1/flaky-tests/report-early-failure",
+        "/v1/flaky-tests/report-repeats",
         "/v1/flaky-tests/upload-test-results",
     }
 

@@ -224,3 +224,96 @@ def test_the_installed_package_is_loaded_without_an_option_and_once(
     (info / "entry_points.txt").write_text(f"[pytest11]\n{name} = {module}\n")
     for by in ((), BUNDLED):
         assert ended(run(by=by)[1])["reason"] == "passed"
+
+
+REPEATED = """
+import os, pathlib, unittest, pytest
+
+def note(word):
+    with open("notes", "a") as notes: notes.write(word + "\\n")
+
+@pytest.fixture(scope="module")
+def shared():
+    note("shared")
+
+@pytest.fixture
+def own(shared):
+    note("own")
+    yield
+    note("end")
+
+RUNS = []
+
+def test_every_third(own):
+    assert "HEADGATE_ONLY" not in os.environ
+    RUNS.append(1)
+    assert len(RUNS) % 3
+
+class TestIt(unittest.TestCase):
+    def test_unit(self): pass
+
+@pytest.mark.parametrize("word", ["a", "b"])
+def test_word(word): pass
+
+def test_skipped(): pytest.skip("not here")
+
+def test_other(): note("other")
+"""
+
+
+def only(folder: Path, *tests: tuple[str, str, int]) -> str:
+    """The file that names the only tests to run, and how often."""
+    names = [
+        {"name": name, "classname": place, "parent": "pytest", "file": "", "times": times}
+        for name, place, times in tests
+    ]
+    path = folder / "only.json"
+    path.write_text(json.dumps({"v": 1, "tests": names}))
+    return str(path)
+
+
+def rounds(told: Told) -> dict[int, str]:
+    """The letters of each test by its place."""
+    letters: dict[int, str] = {}
+    for each in told:
+        assert each["event"] == "repeat"
+        letters[each["at"]] = letters.get(each["at"], "") + each["outcome"][0]
+    return letters
+
+
+def test_single_tests_run_again_as_often_as_asked_and_nothing_else(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "test_b.py").write_text(REPEATED)
+    (tmp_path / "r.xml").write_text("of the first run")
+    asked = only(
+        tmp_path,
+        ("test_every_third", "test_b", 7),
+        ("test_unit", "test_b.TestIt", 2),
+        ("test_word[b]", "test_b", 2),
+        ("test_skipped", "test_b", 2),
+        ("test_gone", "test_b", 2),
+        ("test_other", "test_b", 0),
+    )
+    # A limit of failures, coverage and reruns are those of the first run.
+    code, told = run("-x", "--junit-xml=r.xml", "--reruns=2", HEADGATE_ONLY=asked)
+    assert code == 0
+    assert rounds(told) == {0: "ppfppfp", 1: "pp", 2: "pp"}
+    assert (tmp_path / "r.xml").read_text() == "of the first run"
+    notes = (tmp_path / "notes").read_text().split()
+    assert notes == ["shared", *["own", "end"] * 7], "its own fixtures anew, shared ones kept"
+
+
+def test_two_tests_of_one_name_do_not_run_again(run: Run, tmp_path: Path) -> None:
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "test_same.py").write_text("def test_it(): pass\n")
+    asked = only(tmp_path, ("test_it", "", 3))
+    _, told = run("--import-mode=importlib", HEADGATE_ONLY=asked)
+    assert told == []
+
+
+def test_a_runner_says_whether_it_can_run_single_tests_again(run: Run) -> None:
+    for options, can_repeat in (([], True), (["-n2"], False)):
+        _, told = run(*options)
+        assert told[0]["repeats"] is can_repeat

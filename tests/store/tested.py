@@ -12,6 +12,7 @@ from service.testhealth.early_failures import EarlyFailure, EarlyStanding
 from service.testhealth.filters import TestFilter, TestOrder, TimeOrder
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.reports.results import Outcome
+from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.store import (
     all_tests,
     artifacts,
@@ -32,6 +33,7 @@ from service.testhealth.store import (
     numbers,
     quarantine,
     queue_waits,
+    repeats,
     retention,
     runs,
     sets,
@@ -52,6 +54,7 @@ from service.testhealth.store.listings import UnhealthyTests
 from service.testhealth.store.quarantine import StoredOverride
 from service.testhealth.store.quarantined import QuarantinedTests
 from service.testhealth.store.queue_waits import Wait
+from service.testhealth.store.repeats import RepeatPlan, StoredRepeats
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.states import CaseState
 from service.testhealth.store.uploads import Upload
@@ -135,6 +138,8 @@ GIVEN = {
     "daily.cost_ms": "CASE i % 50 WHEN 7 THEN 100 ELSE 0 END",
     "times_of_day.day": "20513 - i % 400",
     "queue_wait.day": "20513 - i % 400",
+    "repeat_plan.tests": "'[]'",
+    "repeat_plan.kind": "'stable'",
     "test_settings.flake_cost_alert_minutes": "CASE i % 100 WHEN 7 THEN 9 ELSE NULL END",
     "upload.is_noted": "(i % 100 <> 0)",
     "daily.day": "20513 - i % 400",
@@ -172,6 +177,9 @@ EARLY = EarlyFailure(
     *(Proof.JOB, EarlyStanding.COUNTS, NOW),
 )
 
+PLAN = RepeatPlan("new", "text-7", UploadClass.STABLE, (), NOW, 1000, NOW)
+ROUNDS = StoredRepeats(6, "new", "text-7", NOW, "PFP", 1, 1, False, True)
+
 
 def due(session: Connection) -> Claimed:
     """A repository whose owners are due."""
@@ -195,6 +203,19 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "early_failures.count_of_run": lambda s: early_failures.count_of_run(s, 7, "run-6", 1),
     "early_failures.take_back": lambda s: early_failures.take_back(s, 7, ["text-6"], NOW),
     "early_failures.namesakes": lambda s: early_failures.namesakes(s, 7, "text-6"),
+    "repeats.put_plan": lambda s: repeats.put_plan(s, PLACE, PLAN),
+    "repeats.plan_of": lambda s: repeats.plan_of(s, 7, "text-6"),
+    "repeats.has_plan": lambda s: repeats.has_plan(s, "text-6"),
+    "repeats.spent": lambda s: repeats.spent(s, 7, NOW - DAY, NOW),
+    "repeats.note_report": lambda s: repeats.note_report(s, PLACE, PLAN, [ROUNDS]),
+    "repeats.repeats_of": lambda s: repeats.repeats_of(s, 7, NOS),
+    "repeats.failing": lambda s: repeats.failing(s, 7),
+    "repeats.remove": lambda s: repeats.remove(s, "text-6"),
+    "repeats.history_of": lambda s: repeats.history_of(s, 7, NOS, NOW - DAY),
+    "repeats.flaky": lambda s: repeats.flaky(s, 7),
+    "repeats.failed_since": lambda s: repeats.failed_since(s, 7, NOW - DAY),
+    "repeats.new_since": lambda s: repeats.new_since(s, 7, NOW - DAY),
+    "repeats.seconds_of": lambda s: repeats.seconds_of(s, 7, NOS),
     "suspects.failed_for": lambda s: suspects.failed_for(s, 7, [6, 26], 10),
     "suspects.places_of": lambda s: suspects.places_of(s, 7),
     "suspects.healthy_at": lambda s: suspects.healthy_at(

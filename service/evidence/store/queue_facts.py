@@ -58,6 +58,12 @@ SELECT_ARRIVED = (
 SELECT_BRANCHES = select(queues.c.branch).where(
     queues.c.repository_id == _HERE, queues.c.deleted.is_(False)
 )
+SELECT_TESTING = (
+    select(runs.c.id)
+    .join(queues, queues.c.id == runs.c.queue_id)
+    .where(queues.c.repository_id == _HERE, queues.c.deleted.is_(False), runs.c.live.is_(True))
+    .limit(1)
+)
 _SENDS = exists().where(
     uploads.c.repository_id == queues.c.repository_id,
     uploads.c.is_eligible.is_(True),
@@ -121,6 +127,11 @@ def _ids_of_run(
 def queue_branches(session: Connection, repository_id: int) -> tuple[str, ...]:
     """Return the branches that have a queue."""
     return tuple(session.execute(SELECT_BRANCHES, {"of_repository": repository_id}).scalars())
+
+
+def is_testing(session: Connection, repository_id: int) -> bool:
+    """Return whether test runs of the repository's queues go on, or wait for machines."""
+    return session.execute(SELECT_TESTING, {"of_repository": repository_id}).first() is not None
 
 
 def runs_with_evidence_asked(session: Connection, queue_id: int, at_most: int) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Handlers of the endpoints for jobs that run: failed tests, and the tests to run first."""
+"""Handlers of the endpoints for jobs that run: failed tests, tests to run first and again."""
 
 from service.accounts import access
 from service.http.callers import Call
@@ -7,11 +7,16 @@ from service.http.route import VERSIONED, Fetched, Posted, Route
 from service.testhealth.api.models import live as models
 from service.testhealth.api.models.answers.live import (
     EarlyFailureHeard,
+    PlannedTestShown,
+    RepeatsHeard,
+    RepeatsPlanned,
     SuspectedTestShown,
     SuspectedTestsListed,
 )
 from service.testhealth.early_failures import EarlyFailure, EarlyStanding
-from service.testhealth.operations import early_failures, records, suspects
+from service.testhealth.operations import early_failures, records, repeats, suspects
+from service.testhealth.operations.repeats import PlannedTest
+from service.testhealth.repeats import PlanStanding
 from service.vocabulary import Role, Sha
 
 MESSAGES = {
@@ -69,6 +74,66 @@ async def list_suspected(call: Call, asked: models.ListSuspectedTests) -> Suspec
     )
 
 
+PLAN_MESSAGES = {
+    PlanStanding.PLANNED: "These tests are worth more runs on this commit.",
+    PlanStanding.OFF: (
+        "Repeated runs are off: the test setting repeat_minutes_per_day allows no minutes."
+    ),
+    PlanStanding.NOT_ABLE: "The test runner of this job cannot run single tests again.",
+    PlanStanding.NOT_HERE: (
+        "Tests are run again in jobs of stable branches and of pull requests whose results count."
+    ),
+    PlanStanding.UNPROVED: (
+        "Nothing shows that the asker is the job of this upload: ask with the token, the commit and"
+        " the CI run of the upload."
+    ),
+    PlanStanding.ALREADY: "The job of this upload has been asked to run tests again.",
+    PlanStanding.BUSY: "Test runs of a queue go on, so no machine is idle.",
+    PlanStanding.SPENT: (
+        "The minutes of this day are spent or reserved; the test setting repeat_minutes_per_day"
+        " allows more."
+    ),
+    PlanStanding.NOTHING: "No test of this job would tell more if it ran again.",
+}
+
+
+async def plan_repeats(call: Call, asked: models.PlanRepeats) -> RepeatsPlanned:
+    """Return the tests that a job that is done runs again, and reserve the time."""
+    addresses = await records.find_addresses(
+        call.runtime, call.caller, asked.repo.ref, asked.org_url_slug
+    )
+    plan = await repeats.plan(call.runtime, call.caller, addresses.repository, asked.asked())
+    return RepeatsPlanned(
+        standing=plan.standing,
+        message=PLAN_MESSAGES[plan.standing],
+        plan_id=plan.id or None,
+        seconds=round(plan.seconds, 1),
+        tests=[_planned(each) for each in plan.tests],
+    )
+
+
+def _planned(planned: PlannedTest) -> PlannedTestShown:
+    test = planned.test
+    return PlannedTestShown(
+        test_id=test.id,
+        name=test.name,
+        classname=test.classname,
+        parent=test.parent,
+        file_path=test.file,
+        because=planned.because,
+        times=planned.times,
+    )
+
+
+async def receive_repeats(call: Call, sent: models.ReportRepeats) -> RepeatsHeard:
+    """Take in the runs of tests that a job was asked to run again."""
+    addresses = await records.find_addresses(
+        call.runtime, call.caller, sent.repo.ref, sent.org_url_slug
+    )
+    heard = await repeats.report(call.runtime, call.caller, addresses.repository, sent.reported())
+    return RepeatsHeard(tests=heard.tests, runs=heard.rounds, disagreeing=list(heard.disagreeing))
+
+
 LIVE_ROUTES: tuple[Route, ...] = (
     Posted(
         f"{VERSIONED}/flaky-tests/report-early-failure",
@@ -88,5 +153,29 @@ LIVE_ROUTES: tuple[Route, ...] = (
         operation="listSuspectedTests",
         takes_oidc=True,
     ).answering(SuspectedTestsListed, "repository_not_found"),
+    Posted(
+        f"{VERSIONED}/flaky-tests/plan-repeats",
+        Role.CI,
+        models.PlanRepeats,
+        plan_repeats,
+        writes=True,
+        rate=RateClass.UPLOAD,
+        takes_oidc=True,
+    ).answering(RepeatsPlanned, "organization_not_found", "upload_not_found", "conflicting_fields"),
+    Posted(
+        f"{VERSIONED}/flaky-tests/report-repeats",
+        Role.CI,
+        models.ReportRepeats,
+        receive_repeats,
+        writes=True,
+        rate=RateClass.UPLOAD,
+        takes_oidc=True,
+    ).answering(
+        RepeatsHeard,
+        "organization_not_found",
+        "plan_not_found",
+        "not_the_job",
+        "conflicting_fields",
+    ),
 )
 """The endpoints, in the order of the document."""

@@ -28,10 +28,13 @@ With fewer machines under a job, nobody can tell the two apart.
 """
 
 PUSHES_MAX = 1.0
-"""The same of stream C: the next push may have mended what failed, so other ones must agree."""
+"""The same of stream C: the next push may have mended what failed, so other ones must agree.
+
+And of stream R: no pull request alone makes a test flaky by having it repeated.
+"""
 
 AUTHOR_MAX = 2.0
-"""The most that all events of stream C weigh that one account brought about, or unknown ones."""
+"""The most that events of one account, or of unknown ones, weigh in stream C, and in stream R."""
 
 MASS_TESTS, MASS_SHARE = 20, 0.8
 RUN_CROWD = 25.0
@@ -43,12 +46,13 @@ Key = TypeVar("Key")
 class Stream(StrEnum):
     """A: passed and failed on the same code. B: alone between its neighbors in a series.
 
-    C: in one push of a pull request alone (pushes.py).
+    C: in one push of a pull request alone (pushes.py). R: when it was repeated (repeats.py).
     """
 
     A = "A"
     B = "B"
     C = "C"
+    R = "R"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -100,8 +104,8 @@ class Event:
     `at` is known when the later neighbor is; `weight` is above 0, at most 1, to 6 digits.
     `branch` and `passed` are of stream B: the series' branch, and whether the lonely verdict
     was the passed one. `upload` is the one charged, of stream A. `machine` is where it failed,
-    empty if unknown. `author` is of stream C: who began the CI run, empty if unknown. Ordered as
-    the fold reads them.
+    empty if unknown. `author` is of streams C and R: who began the CI run, empty if unknown.
+    `rounds` is of stream R: how often its plan ran the test. Ordered as the fold reads them.
     """
 
     at: datetime
@@ -115,6 +119,7 @@ class Event:
     passed: bool = False
     machine: str = ""
     author: str = ""
+    rounds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +231,7 @@ class Window:
         self.days = days
         self._events: deque[Event] = deque()
         self._by_source: defaultdict[tuple[Stream, str, str], int] = defaultdict(int)
-        self._by_author: defaultdict[str, int] = defaultdict(int)
+        self._by_author: defaultdict[tuple[Stream, str], int] = defaultdict(int)
         self._sums = dict.fromkeys(Stream, 0)
         self._by_machine = Counter[str]()
 
@@ -264,11 +269,12 @@ class Window:
         if not event.source:
             self._sums[event.stream] += units
             return
-        of_pushes = event.stream is Stream.C
+        is_capped = event.stream in (Stream.C, Stream.R)
         key = (event.stream, event.source, event.author)
-        counted = _put(self._by_source, key, units, PUSHES_MAX if of_pushes else SOURCE_MAX)
-        if of_pushes:
-            counted = _put(self._by_author, event.author, counted, AUTHOR_MAX)
+        counted = _put(self._by_source, key, units, PUSHES_MAX if is_capped else SOURCE_MAX)
+        if is_capped:
+            by_author = (event.stream, event.author)
+            counted = _put(self._by_author, by_author, counted, AUTHOR_MAX)
         self._sums[event.stream] += counted
 
 

@@ -10,9 +10,10 @@ from datetime import date, datetime, timedelta
 from itertools import zip_longest
 from types import MappingProxyType
 
-from service.testhealth.detector import reasons, score, series, spans
+from service.testhealth.detector import reasons, repeats, score, series, spans
 from service.testhealth.detector.evidence import WINDOW_DAYS, Event, Passes
 from service.testhealth.detector.history import Change
+from service.testhealth.detector.repeats import Repeats, Rounds
 from service.testhealth.detector.series import BrokenSpan, Moment, Track
 from service.testhealth.detector.spans import FlakySpan, Fold, Measure, Results, Scale, Settled
 from service.vocabulary import Health as Status
@@ -47,7 +48,8 @@ class Evidence:
     `last_run` the newest, `first_pass` the first passed attempt ever, in any eligible upload.
     `events`: of all its groups (`evidence.events_of`) and tracks (`series.events_of`).
     `failures`: the times of its failed results in the last 45 days, mass failures included.
-    `tracks`: one for each series it ever ran in. `settled`: where evidence was dropped.
+    `tracks`: one for each series it ever ran in. `settled`: where evidence was dropped. `repeats`:
+    runs that Headgate started itself; they are no runs otherwise.
     """
 
     first_run: datetime
@@ -59,6 +61,7 @@ class Evidence:
     tracks: tuple[Track, ...] = ()
     flags: tuple[Flag, ...] = ()
     settled: Settled | None = None
+    repeats: tuple[Repeats, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class Numbers:
     a: score.Tally | None = None
     b: score.Tally | None = None
     c: score.Tally | None = None
+    r: score.RepeatTally | None = None
     noise: score.Noise | None = None
     score: float | None = None
     threshold: float | None = None
@@ -105,7 +109,10 @@ class Health:
 
 def judge(evidence: Evidence, scale: Scale) -> Health:
     """The health of a test as of the evidence clock."""
-    fold = spans.fold(evidence.events, _results(evidence), scale, evidence.settled)
+    standing = repeats.standing(evidence.repeats, evidence.passes, evidence.failures)
+    events = (*evidence.events, *repeats.events_of(standing)) if standing else evidence.events
+    results = _results(evidence, standing, has_events=bool(events))
+    fold = spans.fold(events, results, scale, evidence.settled)
     broken = _broken(evidence, scale.clock)
     stretches = (
         *_stale(evidence, fold, scale),
@@ -171,11 +178,12 @@ class _Stretch:
         return self.since <= at and (self.until is None or self.until > at)
 
 
-def _results(evidence: Evidence) -> Results:
+def _results(evidence: Evidence, standing: tuple[Repeats, ...], *, has_events: bool) -> Results:
     # They are counted at events alone, and most tests have none.
-    tracks = evidence.tracks if evidence.events else ()
+    tracks = evidence.tracks if has_events else ()
     verdicts = tuple(track.times() for track in tracks)
-    return Results(evidence.passes, verdicts, tuple(sorted(evidence.failures)))
+    rounds = Rounds(standing) if standing else spans.NO_ROUNDS
+    return Results(evidence.passes, verdicts, tuple(sorted(evidence.failures)), rounds)
 
 
 def _broken(evidence: Evidence, clock: datetime) -> tuple[BrokenSpan, ...]:
@@ -327,6 +335,7 @@ def _numbers(measure: Measure | None, threshold: float) -> Numbers:
         a=measure.tallies.a,
         b=measure.tallies.b,
         c=measure.tallies.c,
+        r=measure.tallies.r if measure.tallies.r.weight else None,
         noise=measure.noise,
         score=score.shown_score(measure.log_score),
         threshold=threshold * measure.bar,

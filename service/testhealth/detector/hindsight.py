@@ -26,7 +26,8 @@ class Moment:
 def was_flaky(evidence: Evidence, scale: Scale, moment: Moment) -> bool:
     """Return whether the test was flaky before the run, without what its pull requests showed."""
     others = tuple(each for each in evidence.events if each.upload not in moment.own)
-    judged = health.judge(replace(evidence, events=others), scale)
+    repeats = tuple(each for each in evidence.repeats if each.upload not in moment.own)
+    judged = health.judge(replace(evidence, events=others, repeats=repeats), scale)
     before = [change.value for change in judged.history if change.at <= moment.at]
     return bool(before) and before[-1] is Status.FLAKY
 

@@ -17,6 +17,7 @@ from service.testhealth.detector import health, noise, series, spans
 from service.testhealth.detector.evidence import Event, Stream
 from service.testhealth.detector.health import Evidence, Flag, Health
 from service.testhealth.detector.index_evidence import IndexedEvidence
+from service.testhealth.detector.repeats import Repeats
 from service.testhealth.detector.score import Noise, Tallies, Tally
 from service.testhealth.detector.series import Track
 from service.testhealth.detector.spans import Scale, Settled
@@ -31,12 +32,14 @@ class TestFacts:
     """Facts about a test that are not in uploads: flags, settled conclusions, its past.
 
     `first_run` counts if it is before every indexed upload, unless these begin with the first one.
+    `repeats` are by the id of the upload whose job repeated the test.
     """
 
     flags: tuple[Flag, ...] = ()
     settled: Settled | None = None
     first_run: datetime | None = None
     has_passed: bool = False
+    repeats: tuple[tuple[str, Repeats], ...] = ()
 
 
 NO_FACTS = TestFacts()
@@ -130,7 +133,7 @@ class EvidenceIndex:
 
     def judge(self, no: int, facts: TestFacts = NO_FACTS) -> Health | None:
         """Return the health of a test; None if no upload has it any more."""
-        evidence, scale = self.evidence.evidence_of(no), self.scale
+        evidence, scale = self.evidence.evidence_of(no, _days_of(facts)), self.scale
         if evidence is None or scale is None:
             self._due.pop(no, None)
             self._ever_broken.discard(no)
@@ -142,12 +145,17 @@ class EvidenceIndex:
 
     def evidence_of(self, no: int, facts: TestFacts = NO_FACTS) -> Evidence | None:
         """Return all evidence of a test; None if no upload has it any more."""
-        evidence = self.evidence.evidence_of(no)
+        evidence = self.evidence.evidence_of(no, _days_of(facts))
         return None if evidence is None else self._with(evidence, facts)
 
     def _with(self, evidence: Evidence, facts: TestFacts) -> Evidence:
         """Add the facts that are not in uploads."""
-        complete = replace(evidence, flags=facts.flags, settled=facts.settled)
+        repeats = tuple(
+            self.evidence.on_shared(each)
+            for upload_id, each in facts.repeats
+            if upload_id in self.evidence.uploads
+        )
+        complete = replace(evidence, flags=facts.flags, settled=facts.settled, repeats=repeats)
         if facts.settled is not None and facts.settled.broken:
             broken = facts.settled.broken_since
             begun = tuple(_begun(track, broken) for track in evidence.tracks)
@@ -232,6 +240,11 @@ class EvidenceIndex:
                     Tally(_weight(events_in_days, Stream.B), verdicts),
                     Tally(_weight(events_in_days, Stream.C), passes),
                 )
+
+
+def _days_of(facts: TestFacts) -> set[int]:
+    """Return the days on which a test was repeated."""
+    return {each.at.toordinal() for _, each in facts.repeats}
 
 
 def _begun(track: Track, broken: Mapping[tuple[str, str], datetime]) -> Track:

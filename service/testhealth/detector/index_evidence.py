@@ -6,6 +6,7 @@ is not in them, so losing it costs time alone. Tests that never failed are healt
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from datetime import date, datetime
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from service.testhealth.detector.index_pushes import IndexedPushes
 from service.testhealth.detector.index_series import IndexedSeries, PointKey, Verdicts
 from service.testhealth.detector.index_uploads import IndexedUpload, IndexedUploads, bits_of, places
 from service.testhealth.detector.machines import Ran
+from service.testhealth.detector.repeats import Repeats
 from service.testhealth.reports.uploads import PASSED, EvidenceUpload, PassedSets, UploadClass
 
 JobCode = tuple[str, str]
@@ -77,8 +79,11 @@ class IndexedEvidence:
         touched |= self._draw_lines([each for each in changed if _is_point(each)], sets)
         return set(self.uploads.nos_in(touched)) | newly_followed
 
-    def evidence_of(self, no: int) -> Evidence | None:
-        """Return the evidence of a test, its events as last renewed; None if it never ran."""
+    def evidence_of(self, no: int, days: Set[int] = frozenset()) -> Evidence | None:
+        """Return the evidence of a test, its events as last renewed; None if it never ran.
+
+        It has the times when the test passed on `days`, and on those of its events.
+        """
         bit = self.uploads.bits.get(no)
         ran = None if bit is None else self.uploads.span(bit)
         if bit is None or ran is None:
@@ -88,7 +93,7 @@ class IndexedEvidence:
             last_run=ran.last,
             first_pass=ran.first_pass,
             events=self.events.get(no, ()),
-            passes=self._passes_of(no, bit),
+            passes=self._passes_of(no, bit, days),
             failures=tuple(sorted(self.uploads.failures(no))),
             tracks=tuple(t for line in self._lines.values() if (t := line.track(bit))),
         )
@@ -166,8 +171,13 @@ class IndexedEvidence:
                 line = self._lines[upload.branch, upload.job]
                 line.note_passed((upload.code, upload.run), passing)
 
-    def _passes_of(self, no: int, bit: int) -> Passes:
-        days = {event.at.toordinal() for event in self.events.get(no, ())}
+    def on_shared(self, repeats: Repeats) -> Repeats:
+        """Return the repeats, with their machine where enough of these share the job."""
+        is_shared = len(self._machines.get(repeats.job, ())) >= evidence.MACHINES_MIN
+        return repeats if is_shared or not repeats.machine else replace(repeats, machine="")
+
+    def _passes_of(self, no: int, bit: int, more: Set[int]) -> Passes:
+        days = {event.at.toordinal() for event in self.events.get(no, ())} | more
         earlier = self._times.pop(no, {})
         times = {day: self._times_on(day, bit, earlier.get(day)) for day in days}
         if times:

@@ -43,6 +43,13 @@ def watched(measure: Measure, threshold: float) -> str:
 def quiet_again(span: FlakySpan) -> str:
     """A test whose flaky span ended."""
     since = _day(span.until) if span.until else ""
+    if span.verified is not None:
+        found = span.verified
+        return (
+            f"Not flaky since {since}: verified by {found.rounds:,} repeated runs on"
+            f" {found.sha[:SHA_SHOWN]} without a failure; {found.failed:,} of {found.before:,} had"
+            " failed before."
+        )
     runs = f"{span.clean:,} run{'s' * (span.clean != 1)}"
     return f"Not flaky since {since}: no disagreement in {runs} over {span.quiet_days} days."
 
@@ -144,6 +151,11 @@ def _disagreement(measure: Measure, threshold: float, *, with_jobs: bool) -> str
         accounts = len({event.author for event in pushes})
         by = f" by {accounts} account{'s' * (accounts != 1)}" if accounts < sources else ""
         parts.append(f"{found}{by} alone{' (' + weight if weight else ''}")
+    repeated = [event for event in measure.events if event.stream is Stream.R]
+    if repeated:
+        times = _times(len(repeated), tallies.r.weight)
+        shares = f"in {tallies.r.plans:,} jobs ({tallies.r.results:,} repeated runs)"
+        parts.append(f"failed and passed {times} when it was repeated {shares}")
     machine, count = _worst_machine(measure.events)
     if 2 * count > len(measure.events) > 2:
         parts.append(f"{count} of these {len(measure.events)} on machine {_short(machine)}")

@@ -14,6 +14,9 @@ THRESHOLDS = {"strict": 1000.0, "normal": 100.0, "eager": 30.0}
 
 PUSHES_FROM = 10.0
 
+PLAN_NOISE, PLAN_NOISE_FACTOR = 5e-3, 10.0
+"""Probability that a sound test disagrees in one plan of repeats; or so many times noise A."""
+
 LONG_FROM = 3.0
 """So many times K is needed in the long window: one more look makes few more tests flaky."""
 
@@ -36,17 +39,34 @@ NOTHING = Tally(0.0, 0)
 
 
 @dataclass(frozen=True, slots=True)
+class RepeatTally:
+    """The contents of stream R: weight, rounds and plans.
+
+    `log_rounds` is the mean logarithm of the rounds of the plans that disagreed.
+    """
+
+    weight: float = 0.0
+    results: int = 0
+    plans: int = 0
+    log_rounds: float = 0.0
+
+
+NO_REPEATS = RepeatTally()
+
+
+@dataclass(frozen=True, slots=True)
 class Tallies:
-    """The contents of the three streams."""
+    """The contents of the streams."""
 
     a: Tally = NOTHING
     b: Tally = NOTHING
     c: Tally = NOTHING
+    r: RepeatTally = NO_REPEATS
 
     @property
     def weight(self) -> float:
         """All of it together."""
-        return self.a.weight + self.b.weight + self.c.weight
+        return self.a.weight + self.b.weight + self.c.weight + self.r.weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +96,31 @@ def log_score(
     Stream C is weak: its ratio counts from PUSHES_FROM on, and divided by it. So it makes a sound
     test reach K hardly more often, and a repository without its events loses nothing.
     """
-    strong = log_ratio(tallies.a, noise.a, prior) + log_ratio(tallies.b, noise.b, prior)
+    both_ways = log_ratio(tallies.a, noise.a, prior)
+    if tallies.r.weight:
+        both_ways = max(both_ways, _log_ratio_repeated(tallies, noise.a, prior))
+    strong = both_ways + log_ratio(tallies.b, noise.b, prior)
     if not tallies.c.weight:
         return strong
     return strong + max(0.0, log_ratio(tallies.c, noise.c, prior) - log(PUSHES_FROM))
+
+
+def _log_ratio_repeated(tallies: Tallies, eps: float, prior: tuple[float, float]) -> float:
+    """LR of streams A and R together, which show the same rate, as a logarithm.
+
+    A plan disagrees by noise with a probability of its own, however many rounds it has: they share
+    a machine and a minute. Of a flaky test the chance of exactly one failed round counts, which is
+    less than that of any.
+    """
+    a, r, (rate_a, rate_b) = tallies.a, tallies.r, prior
+    weight, results = a.weight + r.weight, a.results + r.results
+    results = max(results, ceil(weight))
+    flaky = _log_beta(rate_a + weight, rate_b + results - weight) - _log_beta(rate_a, rate_b)
+    flaky += r.weight * r.log_rounds
+    by_plan = max(PLAN_NOISE, PLAN_NOISE_FACTOR * eps)
+    noise = a.weight * log(eps) + max(0.0, a.results - a.weight) * log1p(-eps)
+    noise += r.weight * log(by_plan) + max(0.0, r.plans - r.weight) * log1p(-by_plan)
+    return flaky - noise
 
 
 def shown_score(log_of_score: float) -> float:

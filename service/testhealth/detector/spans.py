@@ -19,7 +19,8 @@ from service.testhealth.detector.evidence import (
     Stream,
     Window,
 )
-from service.testhealth.detector.score import Noise, Tallies, Tally
+from service.testhealth.detector.repeats import Rounds, Verified
+from service.testhealth.detector.score import NO_REPEATS, Noise, Tallies, Tally
 
 QUIET_DAYS_MIN, QUIET_DAYS_MAX = 3, 14
 LONG_QUIET_DAYS_MAX = 28
@@ -42,6 +43,9 @@ SOON_QUIET, SOON_SLOWER, SOON_WEIGHT = 0.001, 2.0, 4.0
 
 Fewer observations than SOON_WEIGHT say too little of the rate.
 """
+
+
+NO_ROUNDS = Rounds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +91,15 @@ class Settled:
 class Held:
     """The newest renewing event, which holds a span open, and what was seen then.
 
-    `is_slow`: the long window alone says that the test is flaky.
+    `is_slow`: the long window alone says that the test is flaky. `repeated` is the weight of
+    repeats, whose rounds are none of the `results`.
     """
 
     at: datetime
     weight: float
     results: int
     is_slow: bool = False
+    repeated: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,7 @@ class FlakySpan:
     `first` was measured at the event that began it, None if that is settled; `last` at the
     newest event, or again `first` if the score is below K by now. `clean` and `quiet_days`:
     passing results and complete days without a disagreement that ended it. `holds` has what held it
-    open at each renewal, oldest first.
+    open at each renewal, oldest first. `verified`: repeats ended it.
     """
 
     since: datetime
@@ -134,6 +140,7 @@ class FlakySpan:
     clean: int = 0
     quiet_days: int = 0
     holds: tuple[Held, ...] = ()
+    verified: Verified | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,30 +155,42 @@ class Fold:
 class Results:
     """The results of a test, as the fold counts it: passing ones, and times of verdicts, sorted.
 
-    `failures`: the times of its failed results, sorted.
+    `failures`: the times of its failed results, sorted. `rounds`: its repeats.
     """
 
     passes: Passes
     verdicts: tuple[tuple[datetime, ...], ...]
     failures: tuple[datetime, ...] = ()
+    rounds: Rounds = NO_ROUNDS
 
     def counts(self, at: datetime, epoch: datetime | None, days: int) -> tuple[int, int]:
         """N of both streams at an event: in its window, cut at the epoch."""
-        first = at.toordinal() - days + 1
-        if epoch is not None:
-            first = max(first, epoch.toordinal())
+        first = self._first_day(at, epoch, days)
         start = midnight(first)
         verdicts = sum(bisect_right(each, at) - bisect_left(each, start) for each in self.verdicts)
         return self.passes.until(first, at), verdicts
 
+    def start(self, at: datetime, epoch: datetime | None, days: int) -> datetime:
+        """The beginning of an event's window, cut at the epoch."""
+        first = midnight(self._first_day(at, epoch, days))
+        return first if epoch is None else max(first, epoch)
+
+    def _first_day(self, at: datetime, epoch: datetime | None, days: int) -> int:
+        first = at.toordinal() - days + 1
+        return first if epoch is None else max(first, epoch.toordinal())
+
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """The end of a flaky span: midnight after the complete day that made it quiet enough."""
+    """The end of a flaky span: midnight after the complete day that made it quiet enough.
+
+    With `verified`, the moment of the repeats that showed it.
+    """
 
     until: datetime
     clean: int
     days: int
+    verified: Verified | None = None
 
 
 def fold(
@@ -212,7 +231,7 @@ def end_of_quiet(held: Held, passes: Passes, today: int) -> Quiet | None:
     runs = score.RATE_A + score.RATE_B + held.results
     rate = max(EVENT_RATE_MIN, (score.RATE_A + held.weight) / runs)
     need = ceil(log(LIKELY_QUIET) / log(1 - rate / SLOWER))
-    if held.weight < SINGLE_WEIGHT:
+    if held.weight + held.repeated < SINGLE_WEIGHT:
         need = min(need, SINGLE_CLEAN_MIN)
     most = LONG_QUIET_DAYS_MAX if held.is_slow else QUIET_DAYS_MAX
     day = held.at.toordinal()
@@ -292,7 +311,7 @@ class _Walk:
             return
         is_settled = self._decides_from is not None and event.at < self._decides_from
         if not is_settled:
-            self._resolve(event.at.toordinal())
+            self._resolve(event.at)
         self._window.add(event)
         self._long.add(event)
         self._newest = event
@@ -308,7 +327,7 @@ class _Walk:
 
     def finish(self) -> Fold:
         """Return the spans there are when the clock is reached."""
-        self._resolve(self._scale.clock.toordinal())
+        self._resolve(self._scale.clock, is_end=True)
         if self._since is None:
             return Fold(tuple(self._spans), self._measure())
         open_span = FlakySpan(self._since, self._first, self._last(), holds=tuple(self._holds))
@@ -329,33 +348,54 @@ class _Walk:
         is_slow = not self._short(with_events=False).reaches(self._limit)
         window = self._long if is_slow else self._window
         runs, _ = self._results.counts(event.at, self._epoch, window.days)
-        weight = sum(window.weight(stream) for stream in Stream)
-        self._holds.append(Held(event.at, weight, runs, is_slow))
+        weight = sum(window.weight(stream) for stream in Stream if stream is not Stream.R)
+        self._holds.append(Held(event.at, weight, runs, is_slow, window.weight(Stream.R)))
 
-    def _resolve(self, day: int) -> None:
-        """End the open span if it had been quiet for long enough before this day."""
+    def _resolve(self, at: datetime, *, is_end: bool = False) -> None:
+        """End the open span if repeats or quiet before this time show that the test is mended.
+
+        `is_end`: no event is left at this time itself.
+        """
         if self._since is None:
             return
-        held = self._holds[-1]
+        held, day = self._holds[-1], at.toordinal()
         newest = held.at if self._newest is None else max(held.at, self._newest.at)
+        quiet = self._verified(newest)
+        if quiet is not None and (quiet.until > at or (quiet.until == at and not is_end)):
+            quiet = None
         # Most events follow the one before within hours: then nothing need be counted.
-        if day <= newest.toordinal():
-            return
-        quiet = soon_quiet(newest, held, self._results, day)
-        if quiet is None and day - held.at.toordinal() > QUIET_DAYS_MIN:
-            quiet = end_of_quiet(held, self._results.passes, day)
+        if day > newest.toordinal():
+            by_days = soon_quiet(newest, held, self._results, day)
+            if by_days is None and day - held.at.toordinal() > QUIET_DAYS_MIN:
+                by_days = end_of_quiet(held, self._results.passes, day)
+            ends = [each for each in (by_days, quiet) if each is not None]
+            quiet = min(ends, key=lambda each: each.until, default=None)
         if quiet is not None:
             ended = FlakySpan(self._since, self._first, self._last(), quiet.until, quiet.clean)
-            holds = tuple(self._holds)
-            self._spans.append(replace(ended, quiet_days=quiet.days, holds=holds))
+            holds, verified = tuple(self._holds), quiet.verified
+            days = quiet.days
+            self._spans.append(replace(ended, quiet_days=days, holds=holds, verified=verified))
             self._begin(quiet.until)
+
+    def _verified(self, newest: datetime) -> Quiet | None:
+        """Return the end that repeats have shown."""
+        found = self._results.rounds.verified(newest, self._results.failures)
+        if found is None:
+            return None
+        days = found.until.toordinal() - newest.toordinal()
+        return Quiet(found.until, found.rounds, days, found)
 
     def _tallies(self, at: datetime, window: Window) -> Tallies:
         passing, verdicts = self._results.counts(at, self._epoch, window.days)
+        repeated = NO_REPEATS
+        if weight := window.weight(Stream.R):
+            start = self._results.start(at, self._epoch, window.days)
+            repeated = self._results.rounds.tally(window.events(), weight, start, at)
         return Tallies(
             Tally(window.weight(Stream.A), passing),
             Tally(window.weight(Stream.B), verdicts),
             Tally(window.weight(Stream.C), passing),
+            repeated,
         )
 
     def _measure(self, *, with_events: bool = True) -> Measure | None:

@@ -25,7 +25,7 @@ from service.testhealth.detector.spans import Settled
 from service.testhealth.operations import bad_machines, messages, records, ticket_issues
 from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.reports.uploads import EvidenceUpload
-from service.testhealth.store import cases, uploads
+from service.testhealth.store import cases, repeats, uploads
 from service.testhealth.store import states as test_states
 from service.testhealth.store.cases import Place
 from service.testhealth.store.index_cache import CachedIndex, IndexCache
@@ -116,9 +116,14 @@ async def run_serialized(
 
 
 def judge(
-    tests: RepositoryTests, added: Iterable[EvidenceUpload], removed: Iterable[str] = ()
+    tests: RepositoryTests,
+    added: Iterable[EvidenceUpload],
+    removed: Iterable[str] = (),
+    repeated: Iterable[int] = (),
 ) -> EvidenceIndex:
     """Add and remove uploads as evidence, and judge the tests whose health may have changed.
+
+    `repeated` are tests of which repeats have just been stored.
 
     Endpoints are notified of tests whose status has changed. Tests above `JUDGED_MAX` are left to
     `catch_up`; those that failed in the uploads are judged first. Return the index (`kept_of`).
@@ -128,8 +133,12 @@ def judge(
     revision = cases.lock(tests.session, place.repository_id)
     index, touched = _opened(tests, revision.revision)
     before = None if index.scale is None else index.scale.clock
+    noise_before = dict(index.noise)
     touched |= index.change(added, removed, tests.sets)
-    touched |= index.unjudged
+    if index.noise != noise_before:
+        # Their events may be in no upload, so the index does not know what noise they hang on.
+        touched |= repeats.failing(tests.session, place.repository_id)
+    touched |= index.unjudged.union(repeated)
     now = _first_of(touched, failed)
     index.unjudged = touched - now
     _judge_all(tests, index, now)
@@ -225,6 +234,7 @@ def _opened(tests: RepositoryTests, revision: int) -> tuple[EvidenceIndex, set[i
     kept = tests.runtime.store.caches.of(IndexCache).take(here)
     index = EvidenceIndex(threshold, _earlier(tests)) if kept is None else kept.index
     index.evidence.followed = test_states.flagged_or_stale(tests.session, here)
+    index.evidence.followed |= repeats.failing(tests.session, here)
     if index.threshold != threshold:
         touched |= index.hold_against(threshold)
     if kept is not None and kept.revision == revision:
@@ -371,12 +381,14 @@ def _facts_of(
     here = tests.place.repository_id
     flags = test_states.flags_of(tests.session, here, asked)
     pasts = cases.pasts_of(tests.session, here, asked)
+    repeated = repeats.repeats_of(tests.session, here, asked)
     return {
         no: TestFacts(
             flags=tuple(_flag(each) for each in flags.get(no, ())),
             settled=states[no].settled if no in states else None,
             first_run=pasts[no].first_run_at if no in pasts else None,
             has_passed=no in pasts and pasts[no].ever_passed,
+            repeats=repeated.get(no, ()),
         )
         for no in asked
     }

@@ -82,7 +82,7 @@ class QueueLinks:
     explained again, and `note_late_failures` reports failures that arrive after the landing.
     `early` is about failures that arrive before the report. `suspected_pull_requests` returns those
     that a commit tests, the most suspected first. `flaked_runs` returns the flakes that a pass in a
-    span of time proved.
+    span of time proved. `is_testing` returns whether test runs of a repository's queues go on.
     """
 
     tested_run: Callable[[Tx, int, Sha, str | None], TestedRun | None]
@@ -95,3 +95,4 @@ class QueueLinks:
     early: EarlyFailureLinks
     suspected_pull_requests: Callable[[Runtime, RepositoryRecord, Sha], Awaitable[tuple[int, ...]]]
     flaked_runs: Callable[[Tx, int, datetime, datetime], Sequence[FlakedRun]]
+    is_testing: Callable[[Tx, int], bool]

@@ -18,7 +18,7 @@ from service.testhealth.operations import judge, records
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import attempts as test_attempts
-from service.testhealth.store import cases, costs, days, uploads
+from service.testhealth.store import cases, costs, days, repeats, uploads
 from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.uploads import Contents, Upload
 from service.vocabulary import Actor
@@ -50,6 +50,7 @@ def _remove(
     keys = filter(None, (upload.passed, upload.skipped))
     nos = {each.no for each in attempts}.union(*(tests.sets.numbers(key) for key in keys))
     uploads.remove(session, upload_id)
+    repeats.remove(session, upload_id)
     cases.note_removal(session, repository.id)
     failed = {each.no for each in attempts if each.failure is not None}
     hit = {(no, pr) for no in failed for pr in upload.prs}

@@ -32,6 +32,7 @@ from service.testhealth.store.tables_evidence import (
     OutcomeSetRow,
     UploadRow,
 )
+from service.testhealth.store.tables_repeats import RepeatPlanRow, RepeatsRow
 from service.testhealth.store.tables_tests import (
     CaseAliasRow,
     CaseOverrideRow,
@@ -186,6 +187,8 @@ EVIDENCE: tuple[Forget, ...] = (
     _of_counted_days(UploadTimesRow.__table__, "ran_at"),
     _by_time(ArtifactRow.__table__, "at"),
     _by_time(EarlyFailureRow.__table__, "heard_at"),
+    _by_time(RepeatPlanRow.__table__, "asked_at"),
+    _of_counted_days(RepeatsRow.__table__, "ran_at"),
     _of_counted_days(OutcomeSetRow.__table__, "used_at"),
 )
 """Forget single runs."""

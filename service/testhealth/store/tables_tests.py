@@ -275,6 +275,7 @@ class TestSettingsRow(Row, table=True):
     excuse_proof: str
     report_issuers: str = Field(sa_type=Json)
     flake_cost_alert_minutes: int | None
+    repeat_minutes_per_day: int | None
 
 
 class CodeOwnersRow(Row, table=True):

@@ -5,7 +5,7 @@ of times. Small and slow on purpose; the store's answers can be held against the
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from service.testhealth.detector import evidence, health, noise, pushes, series
 from service.testhealth.detector.evidence import Charged, Event, Group, GroupAttempt, Passes
 from service.testhealth.detector.health import Evidence, Flag, Health
+from service.testhealth.detector.repeats import Repeats
 from service.testhealth.detector.score import Noise, Tallies, Tally
 from service.testhealth.detector.series import Place, Point, Series, Track
 from service.testhealth.detector.spans import Scale, Settled
@@ -121,6 +122,7 @@ class Ledger:
         unique = {each.digest: each for each in uploads if each.kind != UNTRUSTED}
         self.uploads = sorted(unique.values(), key=lambda each: (each.at, each.digest))
         self.threshold = threshold
+        self.repeats: Mapping[int, Sequence[Repeats]] = {}
 
     @cached_property
     def clock(self) -> datetime:
@@ -158,11 +160,18 @@ class Ledger:
             tracks=tuple(self.tracks.get(no, ())),
             flags=flags,
             settled=settled,
+            repeats=tuple(self._repeats_of(no)),
         )
+
+    def _repeats_of(self, no: int) -> Iterable[Repeats]:
+        for each in self.repeats.get(no, ()):
+            is_shared = len(self._machines.get(each.job, ())) >= evidence.MACHINES_MIN
+            yield each if is_shared else replace(each, machine="")
 
     def passes_of(self, no: int) -> Passes:
         """Its passing results; times on the days of its events."""
         days = {event.at.toordinal() for event in self.events_of(no)}
+        days |= {each.at.toordinal() for each in self.repeats.get(no, ())}
         return Passes(self._passing_counts(no), {day: self._passing_times(no, day) for day in days})
 
     def events_of(self, no: int) -> tuple[Event, ...]:

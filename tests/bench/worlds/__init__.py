@@ -7,6 +7,7 @@ night alone.
     shapes.py      what a repository is made of, and one moment of its CI
     laws.py        why tests fail: one small class for each reason
     ci.py          playing a repository: its uploads, in the ledger of `tests.bench.flaky`
+    repeating.py   the same with repeated runs; `python -m tests.bench.worlds.repeating`
     catalogue.py   the worlds, and what each is asked
     document.py    what the reference page says of them
     measured.py    figures, gates and rows; `make bench ONLY=worlds`

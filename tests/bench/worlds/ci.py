@@ -41,8 +41,18 @@ class Played:
 
 def played(shape: Shape, seed: int, name: str) -> Played:
     """Play the world of a seed; the same seed reports the same."""
+    return played_by(ci_of(shape, seed, name))
+
+
+def ci_of(shape: Shape, seed: int, name: str) -> "Ci":
+    """Return the machines of the world of a seed."""
     people = np.random.default_rng([seed, *b"people", *name.encode()])
-    ci = Ci(shape, np.random.default_rng([seed, *name.encode()]), people)
+    return Ci(shape, np.random.default_rng([seed, *name.encode()]), people)
+
+
+def played_by(ci: "Ci") -> Played:
+    """Play a world to its end."""
+    shape = ci.shape
     uploads = list(ci.uploads())
     lives = ci.lives()
     return Played(shape, uploads, lives, list(_truths(lives, uploads)))
@@ -59,6 +69,7 @@ class Ci:
         self.accounts = accounts_of(shape.people, pulls, people)
         self.laws: list[Drawn] = [law.drawn(shape, chance) for law in shape.laws]
         self.renames = self._renames()
+        self.moments: dict[str, Moment] = {}
         self.whole = {
             job: bits(test for test in range(shape.tests) if job in shape.home_of(test))
             for job in range(shape.jobs)
@@ -165,9 +176,10 @@ class Ci:
                     passed = passed & ~(1 << old) | 1 << new
                 if old in letters:
                     letters[new] = letters.pop(old)
-        shape = self.shape
+        shape, digest = self.shape, f"{number:06}.{moment.job}.{moment.attempt}"
+        self.moments[digest] = moment
         return Upload(
-            digest=f"{number:06}.{moment.job}.{moment.attempt}",
+            digest=digest,
             at=START + DAY * moment.day,
             kind=run.kind,
             job=f"job {moment.job + 1}",

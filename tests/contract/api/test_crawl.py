@@ -83,6 +83,8 @@ ROLES: dict[str, set[str]] = {
     "flaky-tests/upload-test-results": CI,
     "flaky-tests/report-early-failure": CI,
     "flaky-tests/list-suspected-tests": CI,
+    "flaky-tests/plan-repeats": CI,
+    "flaky-tests/report-repeats": CI,
     "flaky-tests/list-slowest-tests": READ,
     "flaky-tests/plan-shards": CI,
     "flaky-tests/get-flake-costs": READ,
@@ -234,6 +236,8 @@ async def of_tests(client: Client, world: Any) -> dict[str, dict[str, Any]]:
         "upload-test-results": {**tests, "sha": SHA, "dry_run": True},
         "report-early-failure": {**tests, "sha": SHA, "name": "crawled", "final": True},
         "list-suspected-tests": {**tests, "sha": SHA},
+        "plan-repeats": {**tests, "sha": SHA, "upload_id": upload["upload_id"], "able": True},
+        "report-repeats": {**tests, "sha": SHA, "plan_id": test_id, "seconds": 1, "tests": []},
         "list-slowest-tests": tests,
         "plan-shards": {**tests, "count": 2, "files": ["tests/a.py"]},
         "get-flake-costs": tests,
@@ -352,6 +356,8 @@ async def by_roles(scene: Scene, name: str) -> list[Any]:
         answer = await scene.ask(name, body, tokens[role])
         if role == "ci" and b"not_own_pull_request" in answer.body:
             continue  # a token does not say which pull request it is of
+        if name == "flaky-tests/report-repeats" and b"plan_not_found" in answer.body:
+            continue  # a plan needs an idle repository: tests/end_to_end/test_repeats.py
         is_refused = answer.status in (400, 401, 403) or answer.status >= 500
         if is_refused or (order == 0 and answer.status != 200):
             found.append((name, role, answer.status, answer.body[:300]))

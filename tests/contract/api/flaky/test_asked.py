@@ -28,6 +28,7 @@ DEFAULTS = {
     "test_failure_exit_codes": [],
     "report_issuers": [],
     "flake_cost_alert_minutes": None,
+    "repeat_minutes_per_day": None,
 }
 LISTED = [
     *("test_case_id", "name", "parent", "file", "classname", "variant", "status", "codeowners"),

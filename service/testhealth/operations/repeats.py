@@ -1,0 +1,396 @@
+"""Plan what a job repeats when it is done, and take in what it reports.
+
+A plan belongs to an upload, and only the job of that upload gets it and reports on it, as well
+proved as the upload is (docs/design/active-evidence.md 3, 5).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from service.accounts import access
+from service.accounts.tenants import RepositoryRecord
+from service.database.database import Tx
+from service.errors import Invalid, NotFound
+from service.http.callers import Caller
+from service.runtime import Runtime
+from service.testhealth import repeats
+from service.testhealth.detector import completeness, figures
+from service.testhealth.detector import repeats as rules
+from service.testhealth.operations import classify, judge, records, suspects
+from service.testhealth.operations.classify import Doubts
+from service.testhealth.operations.judge import RepositoryTests
+from service.testhealth.operations.queue_links import QueueLinks
+from service.testhealth.operations.upload_values import UploadMeta
+from service.testhealth.repeats import Candidate, PlanStanding, Portion, RepeatedBecause
+from service.testhealth.reports.results import Outcome
+from service.testhealth.reports.uploads import PASSED, UploadClass
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store import cases, listings, states
+from service.testhealth.store import repeats as stored
+from service.testhealth.store.index_cache import CachedIndex
+from service.testhealth.store.listings import ListedCase
+from service.testhealth.store.repeats import RepeatPlan, StoredRepeats
+from service.testhealth.store.uploads import Upload
+from service.testhealth.suspects import SuspectedBecause
+
+SUSPECTED_FOR = timedelta(days=28)
+"""A test is suspected for so long after it disagreed, or failed and passed when repeated."""
+
+SUSPECTED_FROM = 2.0
+"""The score from which a test is suspected that is not flaky yet."""
+
+NEW_FOR = timedelta(days=3)
+FAILED_MAX = 10
+"""Failed tests of a job that are repeated; more of them were broken by its code."""
+
+GRACE = timedelta(minutes=10)
+"""A plan lapses so long after the time that it reserves."""
+
+REPORTED_WITHIN = timedelta(days=1)
+LETTERS_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A job that asks what to repeat: `upload` is the id of its upload.
+
+    `is_able`: its runner can repeat single tests.
+    """
+
+    meta: UploadMeta
+    upload: str
+    is_able: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTest:
+    """A test to repeat."""
+
+    test: ListedCase
+    because: RepeatedBecause
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The tests that a job repeats within so many seconds; without any, the reason."""
+
+    standing: PlanStanding
+    id: str = ""
+    seconds: float = 0.0
+    tests: tuple[PlannedTest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """The report of a job on a plan: letters by the id of each test, and the seconds it took."""
+
+    meta: UploadMeta
+    plan: str
+    seconds: float
+    letters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The tests and rounds of a report that count, and the ids of tests that disagreed."""
+
+    tests: int
+    rounds: int
+    disagreeing: tuple[str, ...]
+
+
+async def plan(
+    runtime: Runtime, caller: Caller, repository: RepositoryRecord, asked: Asked
+) -> Plan:
+    """Return what a job repeats, and reserve the time. Raises NotFound, Invalid.
+
+    The errors are `upload_not_found`, `conflicting_fields`, and those of the caller's token.
+    """
+    meta, doubts = await classify.checked(runtime, caller, repository, asked.meta)
+    asked = replace(asked, meta=meta)
+    changed: tuple[str, ...] = ()
+    if meta.pr_number is not None and asked.is_able:
+        found = await suspects.suspected(runtime, repository, meta.sha)
+        changed = tuple(each.test_id for each in found if each.because is SuspectedBecause.CHANGED)
+    about = (asked, doubts, changed)
+    return await runtime.store.run(_planned, runtime, caller, repository, about)
+
+
+def _planned(
+    session: Tx,
+    runtime: Runtime,
+    caller: Caller,
+    repository: RepositoryRecord,
+    about: tuple[Asked, Doubts, tuple[str, ...]],
+) -> Plan:
+    (asked, doubts, changed), now = about, runtime.clock.now()
+    access.recheck(session, caller.actor, now)
+    # Jobs that ask at the same time must not share the minutes that are left.
+    cases.lock(session, repository.id)
+    context = records.context_of(session, runtime, repository, now)
+    upload = records.find_upload(session, repository, asked.upload)
+    tests = RepositoryTests(session, runtime, context)
+    minutes = context.settings.repeat_minutes_per_day
+    standing = _standing(tests, upload, asked, doubts)
+    if standing is not PlanStanding.PLANNED or minutes is None:
+        return Plan(standing)
+    spent = stored.spent(session, repository.id, _midnight(now), now)
+    kind = UploadClass(upload.kind)
+    test_time = upload.counts.get("test_time_ms", 0) / 1000
+    seconds = repeats.seconds_of(kind, test_time, minutes * 60.0, spent.seconds, spent.in_pulls)
+    if seconds < 1:
+        return Plan(PlanStanding.SPENT)
+    portions = repeats.planned(_candidates(tests, upload, changed), seconds)
+    if not portions:
+        return Plan(PlanStanding.NOTHING)
+    made = RepeatPlan(
+        id=runtime.ids.uuid(),
+        upload=upload.id,
+        kind=kind,
+        tests=portions,
+        asked_at=now,
+        reserved_ms=round(seconds * 1000),
+        lapses_at=now + timedelta(seconds=seconds) + GRACE,
+    )
+    stored.put_plan(session, tests.place, made)
+    listed = {
+        case.no: case
+        for case in listings.listed_cases(session, repository.id, [each.no for each in portions])
+    }
+    return Plan(
+        PlanStanding.PLANNED,
+        made.id,
+        seconds,
+        tuple(
+            PlannedTest(listed[each.no], each.because, each.times)
+            for each in portions
+            if each.no in listed
+        ),
+    )
+
+
+def _standing(tests: RepositoryTests, upload: Upload, asked: Asked, doubts: Doubts) -> PlanStanding:
+    """Return the first reason for an empty plan; PLANNED if there is none yet."""
+    session, here = tests.session, tests.place.repository_id
+    is_testing = tests.runtime.links.of(QueueLinks).is_testing
+    if tests.context.settings.repeat_minutes_per_day is None:
+        return PlanStanding.OFF
+    if not asked.is_able:
+        return PlanStanding.NOT_ABLE
+    if not _may_repeat(upload):
+        return PlanStanding.NOT_HERE
+    if not _is_job_of(upload, asked.meta, doubts):
+        return PlanStanding.UNPROVED
+    if stored.has_plan(session, upload.id):
+        return PlanStanding.ALREADY
+    return PlanStanding.BUSY if is_testing(session, here) else PlanStanding.PLANNED
+
+
+def _may_repeat(upload: Upload) -> bool:
+    """Return whether the upload is evidence, and nobody waits for its job's check in a queue."""
+    is_evidence = upload.is_eligible and not upload.is_mass and upload.refusal is None
+    return is_evidence and upload.kind in (UploadClass.STABLE.value, UploadClass.PR.value)
+
+
+def _is_job_of(upload: Upload, meta: UploadMeta, doubts: Doubts) -> bool:
+    """Return whether the asker is the job of an upload, as well proved as the upload is."""
+    if doubts.of_fork or doubts.of_unknown or doubts.is_unseen:
+        return False
+    account = upload.account
+    is_proved = completeness.is_enough(doubts.proof, account.proof)
+    is_same_job = not account.check_run or doubts.check_run == account.check_run
+    is_same_run = (meta.sha, meta.run_id) == (upload.sha, upload.run_id)
+    return is_proved and is_same_job and is_same_run
+
+
+def _midnight(now: datetime) -> datetime:
+    return figures.beginning_of(figures.day_of(now))
+
+
+def _candidates(
+    tests: RepositoryTests, upload: Upload, changed: Iterable[str]
+) -> Iterator[Candidate]:
+    """Every test of the job that could be repeated, each once, by its strongest reason."""
+    session, here, now = tests.session, tests.place.repository_id, tests.context.now
+    failed = _failed_in(tests, upload)
+    ran = set(failed)
+    if upload.passed is not None:
+        ran |= set(tests.sets.numbers(upload.passed))
+    ran |= {
+        each.no
+        for each in test_attempts.attempts_of(session, upload.id)
+        if each.outcome is not Outcome.SKIPPED
+    }
+    flaky = [no for no in stored.flaky(session, here) if no in ran]
+    recent = [no for no in stored.failed_since(session, here, now - SUSPECTED_FOR) if no in ran]
+    repeated = stored.failing(session, here) & ran
+    new = [no for no in stored.new_since(session, here, now - NEW_FOR) if no in ran]
+    near = [no for no in cases.by_ids(session, here, changed).values() if no in ran]
+    asked = {*flaky, *recent, *repeated, *failed, *new, *near}
+    history = stored.history_of(session, here, asked, now - SUSPECTED_FOR)
+    seconds = stored.seconds_of(session, here, asked)
+    usual = upload.counts.get("test_time_ms", 0) / 1000 / max(upload.counts.get("tests", 1), 1)
+    judged = states.states_of(session, here, [*recent, *repeated, *failed])
+    suspected = [
+        no
+        for no in dict.fromkeys((*recent, *sorted(repeated), *failed))
+        if _is_suspected(history.get(no, ()), judged[no].numbers.score if no in judged else None)
+    ]
+    is_broken_by_code = len(failed) > FAILED_MAX
+    known: set[int] = set()
+    for because, nos in (
+        (RepeatedBecause.FLAKY, flaky),
+        (RepeatedBecause.SUSPECTED, suspected),
+        (RepeatedBecause.FAILED, () if is_broken_by_code else failed),
+        (RepeatedBecause.NEW, new),
+        (RepeatedBecause.CHANGED, near),
+    ):
+        for no in nos:
+            if no in known:
+                continue
+            known.add(no)
+            rounds = _rounds_of(because, history.get(no, ()), _midnight(now))
+            is_pull = upload.kind == UploadClass.PR.value
+            if (
+                is_pull
+                and because is RepeatedBecause.FLAKY
+                and (rounds >= repeats.FLAKY_IN_PULLS_MAX)
+            ):
+                continue
+            yield Candidate(no, because, seconds.get(no, usual), rounds)
+
+
+def _failed_in(tests: RepositoryTests, upload: Upload) -> list[int]:
+    """Return the tests whose last attempt failed in the upload."""
+    last: dict[int, Outcome] = {}
+    for each in test_attempts.attempts_of(tests.session, upload.id):
+        if each.is_comparable:
+            last[each.no] = each.outcome
+    return [no for no, outcome in last.items() if outcome is Outcome.FAILED]
+
+
+def _is_suspected(history: Sequence[StoredRepeats], score: float | None) -> bool:
+    return (score or 0.0) >= SUSPECTED_FROM or any(map(_is_suspicious, history))
+
+
+def _is_suspicious(found: StoredRepeats) -> bool:
+    """Return whether a test disagreed, or failed in a job and passed when it was repeated there."""
+    is_unexplained = found.is_probe and PASSED in found.letters
+    return is_unexplained or rules.disagrees(found.letters)
+
+
+def _rounds_of(
+    because: RepeatedBecause, history: Sequence[StoredRepeats], midnight: datetime
+) -> int:
+    """Return the rounds of a test that `Candidate` counts."""
+    counted: list[StoredRepeats] = []
+    for each in history:
+        if because is RepeatedBecause.SUSPECTED and _is_suspicious(each):
+            counted.clear()
+        elif because is not RepeatedBecause.FLAKY or each.ran_at >= midnight:
+            counted.append(each)
+    if because is RepeatedBecause.FAILED:
+        return 0
+    return sum(len(each.letters) - each.letters.count(rules.NEXT) for each in counted)
+
+
+async def report(
+    runtime: Runtime, caller: Caller, repository: RepositoryRecord, sent: Reported
+) -> Heard:
+    """Take in what a job repeated; repeating it changes nothing.
+
+    Raises NotFound(plan_not_found), Invalid(not_the_job, conflicting_fields).
+    """
+    meta, doubts = await classify.checked(runtime, caller, repository, sent.meta)
+    about = (replace(sent, meta=meta), doubts)
+    heard, _ = await judge.run_serialized(
+        runtime, repository.id, _reported, runtime, caller, repository, about
+    )
+    return heard
+
+
+def _reported(
+    session: Tx,
+    runtime: Runtime,
+    caller: Caller,
+    repository: RepositoryRecord,
+    about: tuple[Reported, Doubts],
+) -> tuple[Heard, CachedIndex | None]:
+    (sent, doubts), now = about, runtime.clock.now()
+    access.recheck(session, caller.actor, now)
+    cases.lock(session, repository.id)
+    made = stored.plan_of(session, repository.id, sent.plan)
+    if made is None or now > made.asked_at + REPORTED_WITHIN:
+        raise NotFound(
+            f"There is no plan {sent.plan}; a job reports within a day.", code="plan_not_found"
+        )
+    upload = records.find_upload(session, repository, made.upload)
+    if not _is_job_of(upload, sent.meta, doubts):
+        raise Invalid(
+            "Only the job that was asked to repeat tests can report them, with the same token,"
+            " commit and CI run as its upload.",
+            code="not_the_job",
+        )
+    context = records.context_of(session, runtime, repository, now)
+    tests = RepositoryTests(session, runtime, context)
+    found = _rounds_in(tests, made, upload, sent)
+    heard = Heard(
+        len(found),
+        sum(len(each.letters) - each.letters.count(rules.NEXT) for each in found),
+        tuple(_ids_of(tests, [each.no for each in found if rules.disagrees(each.letters)])),
+    )
+    if made.reported_at is not None:
+        return heard, None
+    spent = round(min(max(sent.seconds, 0.0), 86_400.0) * 1000)
+    done = replace(made, reported_at=now, spent_ms=spent)
+    stored.note_report(session, tests.place, done, found)
+    index = judge.judge(tests, (), repeated=[each.no for each in found])
+    return heard, judge.kept_of(tests, index)
+
+
+def _rounds_in(
+    tests: RepositoryTests, made: RepeatPlan, upload: Upload, sent: Reported
+) -> list[StoredRepeats]:
+    """Return the rounds of the tests of a plan, at most as many as it asked for."""
+    numbers = cases.by_ids(tests.session, tests.place.repository_id, sent.letters)
+    asked: dict[int, Portion] = {each.no: each for each in made.tests}
+    letters = {
+        numbers[test_id]: _cut(word, asked[numbers[test_id]].times)
+        for test_id, word in sent.letters.items()
+        if numbers.get(test_id) in asked
+    }
+    letters = {no: word for no, word in letters.items() if word}
+    disagreeing = sum(map(rules.disagrees, letters.values()))
+    failed = set(_failed_in(tests, upload))
+    return [
+        StoredRepeats(
+            no=no,
+            plan=made.id,
+            upload=upload.id,
+            ran_at=upload.ran_at,
+            letters=word,
+            tested=len(letters),
+            disagreeing=disagreeing,
+            is_probe=no in failed,
+            has_failed="F" in word,
+        )
+        for no, word in sorted(letters.items())
+    ]
+
+
+def _cut(word: str, times: int) -> str:
+    """Return the first `times` letters, with what separates processes between them."""
+    left = times
+    for at, letter in enumerate(word):
+        if letter != rules.NEXT:
+            left -= 1
+        if left < 0:
+            return word[:at].rstrip(rules.NEXT)
+    return word.strip(rules.NEXT)
+
+
+def _ids_of(tests: RepositoryTests, nos: Sequence[int]) -> list[str]:
+    listed = listings.listed_cases(tests.session, tests.place.repository_id, nos)
+    return [case.id for case in listed]
