@@ -31,7 +31,8 @@ CLEAN = "P" * 100
 def of_job(upload: Upload, letters: str) -> Repeats:
     """The rounds of T after an upload, on the same code."""
     about = (upload.at, upload.digest, upload.job, upload.code, letters)
-    return Repeats(*about, source=upload.source, sha=upload.code.partition(":")[2])
+    sha = upload.code.partition(":")[2]
+    return Repeats(*about, source=upload.source, author=upload.author, sha=sha)
 
 
 class Repeating(Story):
@@ -111,6 +112,14 @@ def test_one_pull_request_alone_makes_no_test_flaky_by_repeats(story: Repeating)
         story.repeated(1 + number / 10, SELDOM, kind="pr", pr=7)
     assert story.judged(30.0).value is Status.HEALTHY
     story.repeated(2, SELDOM, kind="pr", pr=8)
+    assert story.judged().value is Status.FLAKY
+
+
+def test_one_account_alone_makes_no_test_flaky_by_repeats(story: Repeating) -> None:
+    for number in range(3):
+        story.repeated(1 + number / 10, SELDOM, kind="pr", pr=number, begun_by="7")
+    assert story.judged(30.0).value is Status.HEALTHY
+    story.repeated(2, SELDOM, kind="pr", pr=9, begun_by="8")
     assert story.judged().value is Status.FLAKY
 
 

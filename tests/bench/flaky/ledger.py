@@ -165,7 +165,7 @@ class Ledger:
 
     def _repeats_of(self, no: int) -> Iterable[Repeats]:
         for each in self.repeats.get(no, ()):
-            is_shared = len(self._machines.get(each.job, ())) >= evidence.MACHINES_MIN
+            is_shared = len(self.machines.get(each.job, ())) >= evidence.MACHINES_MIN
             yield each if is_shared else replace(each, machine="")
 
     def passes_of(self, no: int) -> Passes:

@@ -99,6 +99,7 @@ class Repeating:
                     tested=len(letters),
                     disagreeing=len(shown),
                     source=upload.source,
+                    author=upload.author,
                     branch=upload.branch,
                     machine=upload.machine,
                     sha=upload.code,
