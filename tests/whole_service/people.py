@@ -18,6 +18,9 @@ WISHES: dict[str, tuple[Any, ...]] = {
     "testingTimeoutMinutes": (20, 60),
 }
 
+DEFAULTS: dict[str, Any] = {"batch": False, "testingTimeoutMinutes": 300}
+"""What a queue has whose plan does not set it; each plan sets the others."""
+
 
 @dataclass
 class Acknowledged:
@@ -161,7 +164,8 @@ class People:
         if status == 200:
             known[name] = {value}
         elif status == 0 or status >= 500:
-            known.setdefault(name, {self.history.plan.settings.get(name)}).add(value)
+            before = {**DEFAULTS, **self.history.plan.settings}[name]
+            known.setdefault(name, {before}).add(value)
 
     async def delete_queue(self) -> None:
         """Delete the queue, which only works without entries, and make it again."""

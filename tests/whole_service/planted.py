@@ -236,7 +236,7 @@ FAULTS = {
     ),
     "one row has two tasks": Fault(_replaced(Flow, "_own", _owned_twice), 2, OFTEN_DUE),
     "what an outage of the database interrupted is given up": Fault(
-        _few_tries_of_the_database, 0, READS_OFTEN_FAIL
+        _few_tries_of_the_database, 1, READS_OFTEN_FAIL
     ),
     "an unknown outcome counts as done": Fault(
         _replaced(effects, "perform", _taken_for_done), 0, ANSWERS_LOST
@@ -248,7 +248,7 @@ FAULTS = {
         _replaced(outbox, "mark_sent", _marked_later), 4, WRITES_FAIL
     ),
     "a landing is given up": Fault(
-        _replaced(effects, "_wait", _landing_given_up), 0, LANDINGS_FAIL
+        _replaced(effects, "_wait", _landing_given_up), 3, LANDINGS_FAIL
     ),
     "a control effect is given up while the provider is away": Fault(
         _replaced(effects, "_wait", _control_given_up), 0, GITHUB_OFTEN_AWAY
