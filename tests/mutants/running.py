@@ -1,9 +1,9 @@
 """A mutant against the tests nearest to it, in a process of its own and within a time limit.
 
-The parent has imported the module and its tests. A child is forked for each mutant, takes the
-code of the mutant's functions into the functions that there are, and runs the tests that execute
-the mutant's lines, the quickest first; all if none does, as for a constant. Nothing is written to
-the checkout.
+The parent has imported the module and its tests, and made what they all copy. A child is forked
+for each mutant, takes the code of the mutant's functions into the functions that there are, and
+runs the tests that execute the mutant's lines, the quickest first; all if none does, as for a
+constant. Nothing is written to the checkout.
 """
 
 import ast

@@ -96,7 +96,9 @@ def test_a_mutant_is_caught_by_the_test_that_holds_its_condition(rule, tmp_path)
 def test_a_mutant_runs_against_the_tests_that_execute_its_lines(rule, tmp_path):
     module, source = rule
     holds = a_test(tmp_path, "both", 3)
-    Path(holds).write_text(f"{Path(holds).read_text()}\n\ndef test_nothing():\n    pass\n")
+    Path(holds).write_text(
+        f"{Path(holds).read_text()}\n\ndef test_other():\n    sum(range(10**6))\n"
+    )
     with TemporaryFile() as notes:
         watch = Watch(str(module.__file__), notes)
         assert running.ending_of(module, source, [holds], watch=watch) is Ending.SURVIVED

@@ -77,14 +77,14 @@ def test_the_end_of_a_check_closes_no_part_of_another_queue_run_or_attempt(
 
 
 def test_parts_that_were_left_open_are_listed_for_a_while(session: Connection) -> None:
-    ages = {"r1": 1, "r2": 20, "r3": 60 * 30}
+    ages = {"r1": 1, "r2": 10, "r3": 20, "r4": 60 * 24, "r5": 60 * 30}
     store.note(
         session,
         QUEUE,
         [replace(SEEN, run=run, at=NOW - timedelta(minutes=age)) for run, age in ages.items()],
     )
     window = (NOW - timedelta(days=1), NOW - timedelta(minutes=10), 20)
-    assert [(queue, each.run) for queue, each in store.left_open(session, *window)] == [(9, "r2")]
+    assert [(queue, each.run) for queue, each in store.left_open(session, *window)] == [(9, "r3")]
 
 
 def test_the_newest_parts_come_first_and_old_ones_are_forgotten(session: Connection) -> None:
