@@ -52,6 +52,8 @@ def played(world: World, judged: Mapping[int, Health]) -> QueueOutcome:
         run = Run(len(world.runs) + number, last.day, last.pr, own)
         quarantined = {no for no, health in judged.items() if _is_flagged(health, last.day)}
         failed, tries = _failed(ci, world, run)
+        names = _names_at(world, last.day)
+        own = frozenset(names.get(no, no) for no in own)
         is_excused = failed <= quarantined
         good, bad = good + (not own), bad + bool(own)
         is_removed = (bool(failed), not is_excused)
@@ -82,8 +84,17 @@ def figures(outcomes: Sequence[QueueOutcome]) -> Iterator[tuple[str, float | Non
     yield "queue: CI minutes a PR with", MINUTES * runs[1] / (good + bad), None
 
 
+def _names_at(world: World, day: float) -> Mapping[int, int]:
+    """The number of each test that has another one by then."""
+    return {old: new for since, old, new in world.renames if since <= day}
+
+
 def _failed(ci: Ci, world: World, run: Run) -> tuple[frozenset[int], int]:
-    """What failed, and after how many tries: mass failures are of nobody, and tried again."""
+    """What failed, by its present names, and after how many tries.
+
+    Mass failures are of nobody, and tried again.
+    """
+    names = _names_at(world, run.day)
     for tries in (1, 2):
         found: set[int] = set()
         is_mass = False
@@ -91,7 +102,7 @@ def _failed(ci: Ci, world: World, run: Run) -> tuple[frozenset[int], int]:
             letters = ci.letters(run, job, run.day + (tries - 1) * 0.1)
             failed = {no for no, each in letters.items() if each[-1] == "F"}
             is_mass = is_mass or evidence.is_mass_failure(ci.tests_in(job), len(failed))
-            found |= failed
+            found |= {names.get(no, no) for no in failed}
         if not is_mass:
             break
     return frozenset(found), tries
