@@ -14,6 +14,7 @@ from service.vocabulary import Health
 from tests.bench.flaky.ledger import OTHER, QUEUE, STABLE
 from tests.flaky.histories import START, Story, T, at
 from tests.flaky.test_index import Sets, told
+from tests.flaky.test_repeats import SELDOM, Repeating
 
 FLAKY = frozenset({Health.FLAKY})
 
@@ -64,6 +65,20 @@ def test_a_flag_after_which_the_test_hardly_ran_is_open_and_says_how_many_runs_a
     assert counts(found) == (0, 0, 1)
     flag = found.doubtful[0].flag
     assert flag.missing == flag.needed - flag.runs > 0
+
+
+def test_repeats_flag_a_test_and_confirm_its_flag():
+    story = Repeating()
+    story.passes(at(0), 40, timedelta(hours=20))
+    for day in (20, 21, 24):
+        story.repeated(day, SELDOM)
+    told_by_jobs = {T: tuple((f"id of {each.upload}", each) for each in story.repeats)}
+    (found,) = replayed(story, repeats=told_by_jobs)
+    assert counts(found) == (1, 0, 0)
+    assert found.flaky == (T,)
+    # They fail no job, so nothing was missed.
+    assert (found.failures, found.missed) == (0, ())
+    assert counts(replayed(story)[0]) == (0, 0, 0)
 
 
 def test_the_same_code_once_more_confirms_no_flag():

@@ -13,8 +13,9 @@ from service.testhealth.detector import quality, score
 from service.testhealth.detector.evidence import WINDOW_DAYS
 from service.testhealth.detector.health import Health
 from service.testhealth.detector.history import Change
-from service.testhealth.detector.index import Earlier, EvidenceIndex
+from service.testhealth.detector.index import Earlier, EvidenceIndex, TestFacts
 from service.testhealth.detector.quality import PastFlag, Quality
+from service.testhealth.detector.repeats import Repeats
 from service.testhealth.detector.spans import midnight
 from service.testhealth.reports.uploads import FAILED, EvidenceUpload, PassedSets, UploadClass
 from service.vocabulary import Health as Status
@@ -49,13 +50,15 @@ Texts = Mapping[str, Mapping[int, tuple[str, ...]]]
 class Stored:
     """The evidence that is stored.
 
-    `prs`: by upload, the pull requests that it tested. `earlier`: what is known of the days before,
+    `prs`: by upload, the pull requests that it tested. `repeats`: by test, with the ids of the
+    uploads whose jobs made them. `earlier`: what is known of the days before,
     None if the oldest upload is the first one ever.
     """
 
     uploads: tuple[EvidenceUpload, ...]
     texts: Texts = field(default_factory=dict)
     prs: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    repeats: Mapping[int, tuple[tuple[str, Repeats], ...]] = field(default_factory=dict)
     earlier: Earlier | None = None
 
 
@@ -141,13 +144,14 @@ def _index_of(stored: Stored, sets: PassedSets, kinds: Mapping[str, UploadClass]
         replace(each, kind=kinds[each.id]) if each.id in kinds else each for each in stored.uploads
     )
     index = EvidenceIndex(score.THRESHOLDS["normal"], stored.earlier)
+    index.evidence.followed = stored.repeats.keys()
     index.change(recast, (), sets)
     return index
 
 
 def _past(stored: Stored, index: EvidenceIndex, rules: Rules) -> Past:
     since = beginning(stored)
-    tests = {test.no: test for test in _tests(index, since)}
+    tests = {test.no: test for test in _tests(index, stored, since)}
     begun = sorted(
         (
             TestFlag(test.no, flag)
@@ -188,10 +192,11 @@ def _past(stored: Stored, index: EvidenceIndex, rules: Rules) -> Past:
     )
 
 
-def _tests(index: EvidenceIndex, since: datetime) -> Iterator[_Test]:
+def _tests(index: EvidenceIndex, stored: Stored, since: datetime) -> Iterator[_Test]:
     """Judge each test that could be anything but healthy."""
     for no in sorted(index.evidence.uploads.nos):
-        health, evidence = index.judge(no), index.evidence_of(no)
+        facts = TestFacts(repeats=stored.repeats.get(no, ()))
+        health, evidence = index.judge(no, facts), index.evidence_of(no, facts)
         if health is None or evidence is None:
             continue
         failures = list(quality.failures_of(evidence.events, since))

@@ -5,7 +5,7 @@ the evidence or the settings change, or for ten minutes (docs/design/quality-on-
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
@@ -23,6 +23,7 @@ from service.testhealth.detector import figures, noise, score
 from service.testhealth.detector.index import Earlier
 from service.testhealth.detector.past import Past, Rules, Stored
 from service.testhealth.detector.quality import Share
+from service.testhealth.detector.repeats import Repeats
 from service.testhealth.operations import records
 from service.testhealth.operations.classify import Facts, stable_branches
 from service.testhealth.operations.judge import KEPT_DAYS
@@ -30,7 +31,7 @@ from service.testhealth.operations.past_job import CarriedSets, replayed
 from service.testhealth.operations.queue_links import QueueLinks
 from service.testhealth.reports.uploads import EvidenceUpload, UploadClass
 from service.testhealth.settings import SettingValue, TestSettings
-from service.testhealth.store import cases, past, quarantine, states, uploads
+from service.testhealth.store import cases, past, quarantine, repeats, states, uploads
 from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.past import Known
 from service.testhealth.store.sets import OutcomeSets, StoredSets
@@ -285,7 +286,18 @@ async def _read(
     earlier = await runtime.store.read(_earlier, repository.id, oldest)
     prs = {each.id: each.prs for each in asked.uploads if each.prs}
     ordered = tuple(sorted(read, key=lambda each: (each.at, each.digest)))
-    return Stored(ordered, texts, prs, earlier), CarriedSets(packed)
+    failed = {no for each in read for no in each.attempts}
+    repeated = await runtime.store.read(_repeats, repository.id, failed)
+    return Stored(ordered, texts, prs, repeated, earlier), CarriedSets(packed)
+
+
+def _repeats(
+    session: Tx, repository_id: int, failed: Set[int]
+) -> Mapping[int, tuple[tuple[str, Repeats], ...]]:
+    """Return the repeats of tests that failed in a job, or when they were repeated."""
+    return repeats.repeats_of(
+        session, repository_id, failed | repeats.failing(session, repository_id)
+    )
 
 
 def _portion(
