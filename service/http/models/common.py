@@ -83,6 +83,7 @@ REPORTER = r"^[^\x00-\x1f\x7f-\x9f]+=(?:[0-9]{1,20}|@[0-9]{1,20}|any)$(?!\n)"
 LINES = r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$(?!\n)"
 # What any string of a body holds: NUL is refused before a field is looked at.
 ANYTHING = r"^[^\x00]*$(?!\n)"
+ROUNDS = r"^[PF/]+$(?!\n)"
 
 FORMS: Mapping[str, str] = {
     HOST: "must be the name of a host, as `github.com`",
@@ -108,6 +109,7 @@ FORMS: Mapping[str, str] = {
     JOB_CODE: "must be a pattern of jobs, `=`, and an exit code from 1 to 128 or the word "
     "`failure`, as `unit*=8`",
     ONE_STAR: "must be one line with exactly one `*` and something beside it, as `seed *`",
+    ROUNDS: "must be `P` and `F` in the order of the runs, with `/` between processes",
     issuers.ISSUER: issuers.FORM,
     REPORTER: "must be `NAME=` and the number of an App, `@` and that of an account, or `any`, "
     "as `unit=15368`",

@@ -116,7 +116,7 @@ class RepeatedTest(SnakeRequest):
 
     test_id: Uuid
     """The test, as in the plan."""
-    runs: Annotated[str, Field(min_length=1, max_length=LETTERS_MAX, pattern=r"^[PF/]+$")]
+    runs: Annotated[str, Field(min_length=1, max_length=LETTERS_MAX, pattern=common.ROUNDS)]
     """`P` for a run that passed, `F` for one that failed, `/` between processes. For example
     `PPFPP/PPPPP`."""
 
