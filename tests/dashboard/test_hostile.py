@@ -95,7 +95,7 @@ ATTRIBUTES = {
 }
 LINK = re.compile(
     r"https://github\.test/[\w/.~%-]*|/octo/widgets/(tests|uploads)/[0-9a-f-]{36}|/|/docs/api|#\w+|/activity|/settings|/help|/mine|/wall"
-    r"|/octo/widgets/(main(/pull/\d+|/pulls|/runs|/health|/doctor|/settings(\?compare=usual\#usual)?)?|runs/run-\d+|tests(/slowest|/costs)?|uploads)"
+    r"|/octo/widgets/(main(/pull/\d+|/pulls|/runs|/health|/doctor|/settings(\?compare=usual\#usual)?)?|runs/run-\d+|tests(/slowest|/costs|/quality)?|uploads)"
 )
 UNSEEN = re.compile("[\u202a-\u202e\u2066-\u2069\u200b-\u200f\ufeff\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
