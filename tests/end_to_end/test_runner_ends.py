@@ -22,7 +22,9 @@ async def ask(world: World) -> Asker:
     """An admin; `test_total` is quarantined."""
     asking = await asker(world)
     await world.make_queue(confirm_failures="OFF")
-    await ci.on_main(asking, GREEN, "1")
+    end = {"run": "1", "runner": "pytest", "reason": "passed", "exit_code": 0}
+    counts = dict.fromkeys(("planned", "passed"), GREEN.count(b"<testcase"))
+    await ci.on_main(asking, GREEN, "1", runner="pytest", runner_ends=[end | counts])
     settings = {"quarantine_enabled": True, "quarantine_forgives": "ANY_FAILURE"}
     await ci.settle_tests(asking, "update-settings", **settings)
     failing = await ci.upload(asking, RED, sha="b" * 40, branch="topic", run_id="9", job="unit")

@@ -121,12 +121,13 @@ async def done(ask: Asker, name: str, **sent: Any) -> dict[str, Any]:
         return said
 
 
-async def on_main(ask: Asker, tests: Failing | bytes, run_id: str) -> None:
+async def on_main(ask: Asker, tests: Failing | bytes, run_id: str, **meta: Any) -> None:
     """The results of a CI run of the tip of `main`, whose job fails by failed tests alone."""
     await fails_by_tests_alone(ask)
     sha = str(ask.world.repository.git.branch("main"))
     by = token_on_main(ask.world, run_id)
-    await upload(ask, tests, by=by, sha=sha, branch="main", run_id=run_id, job="unit")
+    about = {"by": by, "sha": sha, "branch": "main", "run_id": run_id, "job": "unit"}
+    await upload(ask, tests, **about | meta)
 
 
 async def of_gate(ask: Asker, gate: gates.Gate, tests: Failing) -> None:
