@@ -239,7 +239,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "service/mergequeue/operations/shadow_report.py": ("tests/dashboard/test_shadow_page.py",),
     "service/mergequeue/operations/simulate.py": ("tests/operations/test_simulate.py",),
     "service/mergequeue/operations/statistics.py": ("tests/operations/test_time_parts.py",),
-    "service/mergequeue/operations/sweeping.py": ("tests/operations/test_sweeps.py",),
+    "service/sweeping.py": ("tests/operations/test_sweeps.py",),
     "service/mergequeue/operations/target_health.py": ("tests/end_to_end/test_red_target.py",),
     "service/mergequeue/operations/testing.py": ("tests/operations/test_testing.py",),
     "service/mergequeue/operations/turn.py": (
