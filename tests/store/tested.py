@@ -89,6 +89,8 @@ ROWS = {
     "failure_group": 5000,
     "failure_daily": 20_000,
     "pr_impact": 10_000,
+    "repeat_plan": 10_000,
+    "test_repeats": 10_000,
 }
 
 GIVEN = {
@@ -127,6 +129,11 @@ GIVEN = {
     "upload.is_eligible": "(i % 10 <> 0)",
     "upload.passed": "'lost-' || (i % 50)",
     "upload.run_id": "'run-' || i",
+    "upload.runner_ends": "'[]'",
+    "upload.kind": "'stable'",
+    "upload.prs": "'[]'",
+    "upload.warnings": "'[]'",
+    "upload.files": "'[]'",
     "outcome_set.hash": "'hash-' || i",
     "attempt.no": "i % 5000",
     "attempt.outcome": "CASE i % 2 WHEN 0 THEN 'failed' ELSE 'passed' END",

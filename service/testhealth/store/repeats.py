@@ -213,12 +213,18 @@ def failed_since(session: Connection, repository_id: int, since: datetime) -> tu
 
 
 def new_since(session: Connection, repository_id: int, since: datetime) -> tuple[int, ...]:
-    """Return tests that ran first since a moment; none while the repository has only such."""
+    """Return tests that ran first since a moment; none while the repository has only such.
+
+    They are among those of the highest numbers, which are given in order.
+    """
     here = (cases.c.repository_id == repository_id, cases.c.is_known.is_(True))
-    is_older = select(cases.c.no).where(*here, cases.c.first_run_at < since).limit(1)
-    if session.execute(is_older).first() is None:
+    oldest = select(cases.c.first_run_at).where(*here).order_by(cases.c.no).limit(1)
+    first_run_at = session.execute(oldest).scalar()
+    if first_run_at is None or first_run_at >= since:
         return ()
-    return _nos(session, repository_id, cases.c.first_run_at >= since, cases.c.no.desc())
+    newest = select(cases.c.no, cases.c.first_run_at).where(*here).order_by(cases.c.no.desc())
+    found = session.execute(newest.limit(CANDIDATES_MAX))
+    return tuple(row.no for row in found if row.first_run_at >= since)
 
 
 def _nos(

@@ -2,4 +2,4 @@
 
 from pathlib import Path
 
-SECTION = "\n" + (Path(__file__).parent / "section.md").read_text()
+SECTION = "\n" + (Path(__file__).parent / "section.txt").read_text()
