@@ -65,6 +65,11 @@ async def test_a_queue_that_was_deleted_is_not_asked(ours: Stage) -> None:
     assert await effects(ours, Lane.EVIDENCE) == []
 
 
+async def test_nobody_hears_of_a_late_failure_of_a_commit_that_no_queue_tests(ours: Stage) -> None:
+    await ours.ran({"mail": "F"}, **SAME | {"sha": Sha("e" * 40), "run_id": "8"})
+    assert await replies(ours) == []
+
+
 async def landed(stage: Stage) -> None:
     """The run lands its pull request."""
     queue, store = await queue_of(stage), stage.runtime.store

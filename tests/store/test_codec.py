@@ -102,6 +102,11 @@ def test_a_value_stored_as_a_word_is_its_word_in_json_and_columns():
     row = rows.row(jacket)
     assert row == {"front": "a", "others": '["b",null]'}
     assert rows.value(list(row.values())) == jacket
+    # A row may go on with columns of others.
+    assert rows.value([*row.values(), 7]) == jacket
+    again = Jacket(Badge("a"), (Badge("b"), None))
+    assert rows.changes(jacket, again) == rows.changes(jacket, jacket) == {}
+    assert rows.changes(jacket, Jacket(Badge("c"), again.others)) == {"front": "c"}
 
 
 def test_a_stored_type_does_not_become_a_word_later():
