@@ -37,6 +37,7 @@ from service.mergequeue.engine.outputs import (
     Action,
     AskEvidence,
     BuildTestBranch,
+    ControlAction,
     Land,
     RerunChecks,
     RetireRun,
@@ -264,7 +265,11 @@ async def perform(runtime: Runtime, row: ClaimedEffect) -> Posted:
         if queue is None:
             return {}
         runtime.provider_of(queue.repo.host)  # raises where there is none
-        return await _perform(runtime, queue, effect, first=first)
+        if isinstance(effect, Tell):
+            is_unread = row.state is OutboxState.UNKNOWN
+            return await notices.tell(runtime, queue, effect, first=first, is_unread=is_unread)
+        await _act(runtime, queue, effect)
+        return {}
     if isinstance(effect, Reply | Reaction | LabelRemoval):
         is_new = first or not isinstance(effect, LabelRemoval)  # one that was begun may return it
         if not (is_new and await notices.is_hushed(runtime, row.queue_id)):
@@ -294,12 +299,10 @@ async def _after_landing(
             assert_never(effect)
 
 
-async def _perform(
-    runtime: Runtime, queue: QueueRef, action: Action | ChangeBase | MendStatus, *, first: bool
-) -> Posted:
+async def _act(
+    runtime: Runtime, queue: QueueRef, action: ControlAction | AskEvidence | ChangeBase | MendStatus
+) -> None:
     match action:
-        case Tell():
-            return await notices.tell(runtime, queue, action, first=first)
         case ChangeBase():
             await chains.change_base(runtime, queue, action)
             await reconcile.read_chain(runtime, queue, action.number)
@@ -319,7 +322,6 @@ async def _perform(
             await failed_checks.answer(runtime, queue, action)
         case _:
             assert_never(action)
-    return {}
 
 
 async def _rerun(runtime: Runtime, queue: QueueRef, action: RerunChecks) -> None:

@@ -68,11 +68,15 @@ ORNAMENTS = frozenset({Emoji.EYES, Emoji.ACCEPTED, Emoji.MERGED})
 """Reactions that only repeat what a comment or a check run says."""
 
 
-async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) -> Posted:
+async def tell(
+    runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool, is_unread: bool = False
+) -> Posted:
     """Bring comment, check run and label of one submission up to date; only changes are written.
 
     Writes the present texts, not those of the time of the action: a later change wins. `first`:
-    no earlier attempt can have written a text, so the provider is not searched. A refresh waits
+    no earlier attempt can have written a text, so the provider is not searched. `is_unread`: an
+    earlier attempt may have written another text than is recorded, so that all are written again,
+    even if the state of the recorded ones is back. A refresh waits
     where the provider limits how much is written; the end of a submission does not. A text that is
     refused keeps no other from being written. Raises the refusal then, and Throttled when a text
     was left out: the next state replaces this action, or it is tried again. Returns what the caller
@@ -82,7 +86,7 @@ async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) 
     if read is None or _is_silent(read[0]):
         return {}
     text, known = read
-    writing = _Writing(queue, text, first, known, {})
+    writing = _Writing(queue, text, first, is_unread, known, {})
     try:
         await _write(runtime, writing, action)
     except (ProviderError, NotFound):
@@ -98,6 +102,7 @@ class _Writing:
     queue: QueueRef
     text: PullRequestText
     first: bool
+    is_unread: bool
     known: Mapping[Surface, PostedNotice]
     posted: dict[NoticeKey, WrittenNotice]
 
@@ -269,8 +274,11 @@ async def _is_placed(
     queue, surface = writing.queue, SURFACES[type(notice)]
     known = writing.known.get(surface)
     digest = _digest(notice, essence)
+    is_unread = writing.is_unread or (known is not None and known.digest == stored.EDITED)
+    if isinstance(notice, StateLabel) and is_unread:
+        notice = replace(notice, others=await _own_labels(runtime, queue, notice.number))
     if known is not None:
-        if known.digest == digest:
+        if known.digest == digest and not is_unread:
             return True
         if known.provider_id == stored.UNREAD:
             notice = replace(notice, first=False)
@@ -296,12 +304,20 @@ async def _is_of_other_queue(
     """Return whether the state label of before is by now that of another queue, which keeps it."""
     if not isinstance(notice, StateLabel):
         return False
-    for each in await turn.queues_with(runtime, queue.repository_id, notice.number):
-        if each.id != queue.id:
-            entry = (await turn.last_value(runtime, each.id)).entries.get(notice.number)
-            if entry is not None and notices.label_of(entry.state) == known_id:
-                return True
-    return False
+    return known_id in await _labels_of_others(runtime, queue, notice.number)
+
+
+async def _own_labels(runtime: Runtime, queue: QueueRef, number: int) -> tuple[str, ...]:
+    """Return the state labels that this queue may have put on a pull request, and no other has."""
+    return tuple(sorted(notices.LABELS - await _labels_of_others(runtime, queue, number)))
+
+
+async def _labels_of_others(runtime: Runtime, queue: QueueRef, number: int) -> set[str | None]:
+    """Return the state labels that other queues keep on a pull request."""
+    others = await turn.queues_with(runtime, queue.repository_id, number)
+    values = [await turn.last_value(runtime, each.id) for each in others if each.id != queue.id]
+    entries = [value.entries[number] for value in values if number in value.entries]
+    return {notices.label_of(entry.state) for entry in entries}
 
 
 def _is_left_out(runtime: Runtime, repo: RepoRef, text: PullRequestText, notice: Kept) -> bool:
@@ -492,12 +508,14 @@ def note_completed_check(session: Tx, queue: QueueRef, step: LandStep, provider_
 def note_unread(session: Tx, queue_id: int, tell: Tell) -> None:
     """Note that texts of a submission may be there, although no row names them.
 
-    Its effect was given up without an answer, so the next one looks for them.
+    Its effect was given up without an answer, so the next one looks for them, and writes again
+    those that are recorded.
     """
-    for surface in (Surface.COMMENT, Surface.CHECK):
+    for surface in SURFACES.values():
         key = NoticeKey(queue_id, tell.pr, surface, tell.entry)
-        if stored.find(session, key) is None:
-            stored.record(session, key, PostedNotice(stored.UNREAD, stored.EDITED))
+        known = stored.find(session, key)
+        provider_id = stored.UNREAD if known is None else known.provider_id
+        stored.record(session, key, PostedNotice(provider_id, stored.EDITED))
 
 
 def write_checks_again(
