@@ -37,7 +37,6 @@ from service.mergequeue.engine.outputs import (
     Action,
     AskEvidence,
     BuildTestBranch,
-    ControlAction,
     Land,
     RerunChecks,
     RetireRun,
@@ -265,11 +264,10 @@ async def perform(runtime: Runtime, row: ClaimedEffect) -> Posted:
         if queue is None:
             return {}
         runtime.provider_of(queue.repo.host)  # raises where there is none
-        if isinstance(effect, Tell):
-            is_unread = row.state is OutboxState.UNKNOWN
-            return await notices.tell(runtime, queue, effect, first=first, is_unread=is_unread)
-        await _act(runtime, queue, effect)
-        return {}
+        if row.state is OutboxState.UNKNOWN and isinstance(effect, Tell):
+            # Its texts may be there, also if it has none to write by now.
+            await runtime.store.run(notices.note_unread, queue.id, effect)
+        return await _perform(runtime, queue, effect, first=first)
     if isinstance(effect, Reply | Reaction | LabelRemoval):
         is_new = first or not isinstance(effect, LabelRemoval)  # one that was begun may return it
         if not (is_new and await notices.is_hushed(runtime, row.queue_id)):
@@ -299,10 +297,12 @@ async def _after_landing(
             assert_never(effect)
 
 
-async def _act(
-    runtime: Runtime, queue: QueueRef, action: ControlAction | AskEvidence | ChangeBase | MendStatus
-) -> None:
+async def _perform(
+    runtime: Runtime, queue: QueueRef, action: Action | ChangeBase | MendStatus, *, first: bool
+) -> Posted:
     match action:
+        case Tell():
+            return await notices.tell(runtime, queue, action, first=first)
         case ChangeBase():
             await chains.change_base(runtime, queue, action)
             await reconcile.read_chain(runtime, queue, action.number)
@@ -322,6 +322,7 @@ async def _act(
             await failed_checks.answer(runtime, queue, action)
         case _:
             assert_never(action)
+    return {}
 
 
 async def _rerun(runtime: Runtime, queue: QueueRef, action: RerunChecks) -> None:

@@ -68,15 +68,11 @@ ORNAMENTS = frozenset({Emoji.EYES, Emoji.ACCEPTED, Emoji.MERGED})
 """Reactions that only repeat what a comment or a check run says."""
 
 
-async def tell(
-    runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool, is_unread: bool = False
-) -> Posted:
+async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) -> Posted:
     """Bring comment, check run and label of one submission up to date; only changes are written.
 
     Writes the present texts, not those of the time of the action: a later change wins. `first`:
-    no earlier attempt can have written a text, so the provider is not searched. `is_unread`: an
-    earlier attempt may have written another text than is recorded, so that all are written again,
-    even if the state of the recorded ones is back. A refresh waits
+    no earlier attempt can have written a text, so the provider is not searched. A refresh waits
     where the provider limits how much is written; the end of a submission does not. A text that is
     refused keeps no other from being written. Raises the refusal then, and Throttled when a text
     was left out: the next state replaces this action, or it is tried again. Returns what the caller
@@ -86,7 +82,7 @@ async def tell(
     if read is None or _is_silent(read[0]):
         return {}
     text, known = read
-    writing = _Writing(queue, text, first, is_unread, known, {})
+    writing = _Writing(queue, text, first, known, {})
     try:
         await _write(runtime, writing, action)
     except (ProviderError, NotFound):
@@ -102,7 +98,6 @@ class _Writing:
     queue: QueueRef
     text: PullRequestText
     first: bool
-    is_unread: bool
     known: Mapping[Surface, PostedNotice]
     posted: dict[NoticeKey, WrittenNotice]
 
@@ -274,12 +269,11 @@ async def _is_placed(
     queue, surface = writing.queue, SURFACES[type(notice)]
     known = writing.known.get(surface)
     digest = _digest(notice, essence)
-    is_unread = writing.is_unread or (known is not None and known.digest == stored.EDITED)
-    if isinstance(notice, StateLabel) and is_unread:
-        notice = replace(notice, others=await _own_labels(runtime, queue, notice.number))
     if known is not None:
-        if known.digest == digest and not is_unread:
+        if known.digest == digest:
             return True
+        if isinstance(notice, StateLabel) and known.digest == stored.EDITED:
+            notice = replace(notice, others=await _own_labels(runtime, queue, notice.number))
         if known.provider_id == stored.UNREAD:
             notice = replace(notice, first=False)
         elif not await _is_of_other_queue(runtime, queue, notice, known.provider_id):
@@ -506,10 +500,9 @@ def note_completed_check(session: Tx, queue: QueueRef, step: LandStep, provider_
 
 
 def note_unread(session: Tx, queue_id: int, tell: Tell) -> None:
-    """Note that texts of a submission may be there, although no row names them.
+    """Note that texts of a submission may be there that are not recorded: an answer was lost.
 
-    Its effect was given up without an answer, so the next one looks for them, and writes again
-    those that are recorded.
+    So who writes next looks for them, and writes again those that are recorded.
     """
     for surface in SURFACES.values():
         key = NoticeKey(queue_id, tell.pr, surface, tell.entry)
