@@ -150,9 +150,12 @@ class GitHubClient:
 
     async def slug(self) -> str:
         """Return the App's name in addresses, read once unless an answer contained it before."""
-        if self.tokens.slug is None:
-            self.tokens.slug = (await self.app_call("GET", "/app")).fields.text("slug")
-        return self.tokens.slug
+        return self.tokens.slug or await self.read_slug()
+
+    async def read_slug(self) -> str:
+        """Return the same, read now: the App may have been renamed."""
+        self.tokens.slug = slug = (await self.app_call("GET", "/app")).fields.text("slug")
+        return slug
 
     async def installation_call(self, installation: str, path: str) -> Answer:
         """Read with a token for all of an installation; only to list repositories."""

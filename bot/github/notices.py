@@ -223,12 +223,12 @@ async def _react(client: RepositoryClient, notice: Reaction) -> str | None:
 
 
 async def _label(client: RepositoryClient, notice: StateLabel) -> str | None:
-    """Add the label, then remove the one before; GitHub makes a label that it lacks."""
-    before = notice.known_id
+    """Add the label, then remove those of before; GitHub makes a label that it lacks."""
+    before = {notice.known_id, *notice.others} - {None, NO_LABEL, notice.label}
     if notice.label is not None and not await _add_label(client, notice.number, notice.label):
         return None
-    if before is not None and before not in (NO_LABEL, notice.label):
-        await _remove_label(client, notice.number, before)
+    for label in sorted(filter(None, before)):
+        await _remove_label(client, notice.number, label)
     return notice.label or NO_LABEL
 
 

@@ -33,7 +33,7 @@ async def landed(client: RepositoryClient, number: int) -> LandedByUs | None:
     """
     pull = (await client.get(f"/pulls/{number}", missing=GoneKind.PULL_REQUEST)).fields
     if pull.moment_or_none("merged_at") is not None:
-        is_ours = await _is_ours(client, pull.inner_or_none("merged_by"))
+        is_ours = await _is_merger_ours(client, pull.inner_or_none("merged_by"))
         return LandedByUs(_sha(pull.words("merge_commit_sha"))) if is_ours else None
     if pull.words("state") != "closed" or await _is_ours(client, pull.inner_or_none("user")):
         return None
@@ -50,7 +50,7 @@ async def is_merged_by_another(client: RepositoryClient, number: int) -> bool:
     """
     pull = (await client.get(f"/pulls/{number}", missing=GoneKind.PULL_REQUEST)).fields
     merged_by = pull.inner_or_none("merged_by")
-    return merged_by is not None and not await _is_ours(client, merged_by)
+    return merged_by is not None and not await _is_merger_ours(client, merged_by)
 
 
 async def shows_end(
@@ -112,6 +112,17 @@ async def closed_pull_requests(
         if len(changed) < len(page.objects) or pages == PAGES_MAX:
             break
     return found
+
+
+async def _is_merger_ours(client: RepositoryClient, account: Fields | None) -> bool:
+    """Return the same as `_is_ours`, also if our App was renamed since its name was read."""
+    if await _is_ours(client, account):
+        return True
+    person = reading.person_of(account)
+    if person is None or not person.is_bot:
+        return False
+    await client.github.read_slug()
+    return await _is_ours(client, account)
 
 
 async def _is_ours(client: RepositoryClient, account: Fields | None) -> bool:

@@ -264,6 +264,9 @@ async def perform(runtime: Runtime, row: ClaimedEffect) -> Posted:
         if queue is None:
             return {}
         runtime.provider_of(queue.repo.host)  # raises where there is none
+        if row.state is OutboxState.UNKNOWN and isinstance(effect, Tell):
+            # Its texts may be there, also if it has none to write by now.
+            await runtime.store.run(notices.note_unread, queue.id, effect)
         return await _perform(runtime, queue, effect, first=first)
     if isinstance(effect, Reply | Reaction | LabelRemoval):
         is_new = first or not isinstance(effect, LabelRemoval)  # one that was begun may return it

@@ -24,7 +24,10 @@ class LabelChange:
 
 @dataclass(frozen=True, slots=True)
 class StateLabel:
-    """The label for the state of a submission, None for none, in place of the one of `known_id`."""
+    """The label for the state of a submission, None for none, in place of the one of `known_id`.
+
+    `others` are taken away too, because one of them may be there: an answer was lost.
+    """
 
     number: int
     label: str | None
@@ -32,6 +35,7 @@ class StateLabel:
     first: bool = False
     is_final: bool = False
     is_refresh: bool = False
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

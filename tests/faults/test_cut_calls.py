@@ -7,11 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.world import WorldOptions, living
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import queues
+from service.vocabulary import SYSTEM
+from tests.harness.world import World, WorldOptions, living
 
 LATE_S = 20
 """So many seconds after the cut the call is carried out."""
 TEXTS = ("*/comments/*", "*/check-runs/*")
+WHY = "the release goes first"
+
+
+def shown(world: World, number: int) -> tuple[str, str, str]:
+    """What our comment and our check say of a pull request."""
+    return world.comment_on(number), world.check_on(number), world.check_summary(number)
 
 
 @pytest.mark.fault(
@@ -65,3 +74,62 @@ async def test_a_branch_that_is_made_late_is_deleted_by_the_sweep(tmp_path: Path
         await world.settle()
         assert await world.merged() == [number]
         await world.until(is_deleted, within_s=1300)
+
+
+@pytest.mark.parametrize("path", TEXTS)
+@pytest.mark.fault(
+    "the answer of a text is lost, and what it is about turns back meanwhile",
+    holds="the text of the present state is shown in the end",
+    within="10 min",
+)
+async def test_a_text_whose_answer_is_lost_does_not_stay_when_its_state_turns_back(
+    path: str, tmp_path: Path
+) -> None:
+    async with living(tmp_path, WorldOptions()) as world:
+        number = await world.open()
+        await world.settle()
+        await world.make_queue(state=QueueState.PAUSED)
+        await world.comment("/merge", on=number)
+        await world.settle()
+        await world.fault({"method": "PATCH", "path": path, "nth": 1}, "reset_after")
+        (lost,) = world.sandbox.world.faults.listed
+        queue, freeze = await world.queue(), queues.HoldRequest(WHY)
+        hold = await queues.add_hold(world.runtime, queue, freeze, SYSTEM)
+
+        async def is_lost() -> bool:
+            return bool(lost.struck)
+
+        await world.until(is_lost)
+        assert WHY in "".join(shown(world, number))
+        await queues.release_hold(world.runtime, queue, hold.id, "it has gone", SYSTEM)
+        await world.settle()
+        assert WHY not in "".join(shown(world, number))
+
+
+@pytest.mark.parametrize("kind", ["reset_after", "late"])
+@pytest.mark.fault(
+    "the answer to a new label is lost, and the state it is about ends meanwhile",
+    holds="the label is removed",
+    within="10 min",
+)
+async def test_a_label_whose_answer_is_lost_does_not_stay_when_its_state_ends(
+    kind: str, tmp_path: Path
+) -> None:
+    async with living(tmp_path, WorldOptions()) as world:
+        number = await world.open()
+        await world.settle()
+        await world.make_queue(state=QueueState.PAUSED, state_labels_enabled=True)
+        more = {"s": LATE_S} if kind == "late" else {}
+        await world.fault({"method": "POST", "path": "*/labels", "nth": 1}, kind, **more)
+        (lost,) = world.sandbox.world.faults.listed
+        await world.comment("/merge", on=number)
+
+        async def is_lost() -> bool:
+            return bool(lost.struck)
+
+        await world.until(is_lost)
+        await world.act("comment", number=number, body="/merge cancel")
+        await world.settle()
+        await world.rest(2 * LATE_S)
+        assert await world.state(number) == "CANCELLED"
+        assert world.repository.issues[number].labels == []

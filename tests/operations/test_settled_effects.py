@@ -17,7 +17,7 @@ from service.database.database import Tx
 from service.database.outbox import ClaimedEffect, Lane, OutboxItem, OutboxState
 from service.database.tables_deliveries import OutboxRow
 from service.errors import DatabaseUnavailable
-from service.mergequeue.engine.inputs import Configure
+from service.mergequeue.engine.inputs import Cancel, Configure
 from service.mergequeue.engine.model import Landing, LandMode, Proof, Tip
 from service.mergequeue.engine.outputs import (
     BuildTestBranch,
@@ -235,6 +235,13 @@ async def in_flight(effect: Effect, provider: TroubledProvider) -> Effect:
     return effect
 
 
+async def begun(effect: Effect) -> Tell:
+    """Submit a pull request; what its texts begin with."""
+    await pull_requests.submit(effect.runtime, effect.queue, 7, SubmitOptions(), SYSTEM)
+    entry = (await turn.value(effect.runtime, effect.queue.id)).entries[7]
+    return Tell(7, entry.id, entry.state, entry.reason)
+
+
 def text() -> Reply:
     return Reply(7, "e", "text")
 
@@ -363,9 +370,7 @@ async def test_after_a_text_that_was_given_up_unread_the_next_one_looks_for_it(
     effect: Effect, provider: TroubledProvider
 ):
     """It may be there, although no row says so."""
-    await pull_requests.submit(effect.runtime, effect.queue, 7, SubmitOptions(), SYSTEM)
-    entry = (await turn.value(effect.runtime, effect.queue.id)).entries[7]
-    tell = Tell(7, entry.id, entry.state, entry.reason)
+    tell = await begun(effect)
     await effect.store(tell, Lane.NOTICE)
     provider.trouble = OutcomeUnknown("No answer.")
     assert len(await effect.tried(times=110)) == 101
@@ -377,6 +382,29 @@ async def test_after_a_text_that_was_given_up_unread_the_next_one_looks_for_it(
         await effect.runtime.store.run(stored_notices.record_all, posted)
     searched = [(type(one), getattr(one, "first", None)) for one in provider.asked]
     assert searched == [(CheckReport, False), (StatusComment, False)]
+
+
+@pytest.mark.fault(
+    "what was said is not recorded, and a new submission comes before it is read back",
+    holds="the text of the new one takes the place of that of the old one",
+    within="-",
+)
+async def test_the_text_of_a_new_submission_looks_for_one_of_the_old_one_that_was_not_recorded(
+    effect: Effect, provider: TroubledProvider
+):
+    """The old one has no comment to write any more, by which it would be found."""
+    runtime, queue = effect.runtime, effect.queue
+    old = await begun(effect)
+    await effect.store(old, Lane.NOTICE)
+    await effect.broken_off(AWAY)
+    await turn.ask(runtime, queue, Cancel(7, Reason.USER_REQUESTED, SYSTEM))
+    new = await begun(effect)
+    await effect.tried()
+    assert await effect.state() is OutboxState.DONE
+    provider.asked.clear()
+    await notices.tell(runtime, queue, new, first=True)
+    (comment,) = (one for one in provider.asked if isinstance(one, StatusComment))
+    assert not comment.first
 
 
 async def test_a_notice_that_is_refused_is_given_up_after_twelve_tries(

@@ -74,6 +74,15 @@ class Landing:
         await stage.act("merge", number=number, method="squash", bypass=True)
         assert await stage.provider.merged(request) is None
 
+    async def test_a_landing_of_ours_stays_ours_when_our_app_is_renamed(self, stage):
+        number, head = await stage.open({"a.txt": "a\n"})
+        request = stage.merging(number, head)
+        assert await stage.provider.landed_by_us(stage.repo, number) is None
+        landed = await stage.provider.merge(request)
+        app = stage.sandbox.app
+        app.slug, app.bot.login = "renamed", "renamed[bot]"
+        assert await stage.provider.merged(request) == landed
+
     async def test_a_target_that_was_reset_has_no_chain(self, stage):
         number, head = await stage.open({"a.txt": "a\n"})
         await stage.act("push", branch="main", files={"m.txt": "m\n"})

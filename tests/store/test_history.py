@@ -167,6 +167,17 @@ def test_our_branches_are_known_after_their_runs_ended(session: Connection, queu
     assert runs.recorded_branches(session, 2) == {}
 
 
+def test_a_branch_is_left_over_if_its_run_has_ended_and_did_not_report_it(
+    session: Connection, queue: MergeQueue
+):
+    """A run that repeats an ended one goes on with the branch which that one has reported."""
+    first = with_runs(session, queue, a_run("r1", branch="hg/1"), a_run("r2"), a_run("r3"))
+    with_runs(session, first, a_run("r3"), a_run("r4", branch="hg/1", repeats="r1"))
+    made_for = {"hg/1": "r1", "temp/1": "r1", "hg/2": "r2", "temp/3": "r3", "hg/9": "r9"}
+    assert runs.left_by_ended(session, 1, made_for) == {"temp/1", "hg/2"}
+    assert runs.left_by_ended(session, 2, made_for) == frozenset()
+
+
 def head(number: int, of: int, repository_id: int = 1) -> PullRequestHead:
     return PullRequestHead(repository_id, number, a_sha(of))
 

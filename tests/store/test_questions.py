@@ -344,7 +344,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "runs.note_restored": lambda s: runs.note_restored(s, 8, "r7"),
     "runs.succeeded_durations_s": lambda s: runs.succeeded_durations_s(s, 7),
     "runs.recorded_branches": lambda s: runs.recorded_branches(s, 7),
-    "runs.ended_among": lambda s: runs.ended_among(s, 7, ["run-1"]),
+    "runs.left_by_ended": lambda s: runs.left_by_ended(s, 7, {"a branch": "run-1"}),
     "statistics.pauses": lambda s: list(statistics.pauses(s, 9, NOW - timedelta(days=7))),
     "conflicts.of_queue": lambda s: conflicts.of_queue(s, 9),
     "conflicts.put": lambda s: conflicts.put(s, PLACE, [PAIR]),

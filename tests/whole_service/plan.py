@@ -62,6 +62,12 @@ class Plan:
     service: dict[str, Any] = field(default_factory=dict)
     """Settings of the service."""
 
+    @property
+    def ahead_s(self) -> float:
+        """How far the clock was ahead, at most, of what it says in the end."""
+        offsets = [0.0, *(offset for _, offset in self.jumps)]
+        return max(offsets) - offsets[-1]
+
 
 def drawn(seed: int) -> Plan:
     """Return the plan of a seed."""

@@ -78,12 +78,8 @@ async def _left_over(
     now = runtime.clock.now()
     ends = {branch: naming.end_of_dry_test(branch) for branch in branches}
     of_runs = {branch: run for branch in branches if (run := naming.made_for(branch)) is not None}
-    ended = await runtime.store.read(runs.ended_among, repository.id, sorted(of_runs.values()))
-    return frozenset(
-        branch
-        for branch, end in ends.items()
-        if (end is not None and end <= now) or of_runs.get(branch) in ended
-    )
+    made_late = await runtime.store.read(runs.left_by_ended, repository.id, of_runs)
+    return made_late | {branch for branch, end in ends.items() if end is not None and end <= now}
 
 
 async def _restore_or_delete(

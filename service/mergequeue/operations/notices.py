@@ -272,6 +272,8 @@ async def _is_placed(
     if known is not None:
         if known.digest == digest:
             return True
+        if isinstance(notice, StateLabel) and known.digest == stored.EDITED:
+            notice = replace(notice, others=await _own_labels(runtime, queue, notice.number))
         if known.provider_id == stored.UNREAD:
             notice = replace(notice, first=False)
         elif not await _is_of_other_queue(runtime, queue, notice, known.provider_id):
@@ -296,12 +298,20 @@ async def _is_of_other_queue(
     """Return whether the state label of before is by now that of another queue, which keeps it."""
     if not isinstance(notice, StateLabel):
         return False
-    for each in await turn.queues_with(runtime, queue.repository_id, notice.number):
-        if each.id != queue.id:
-            entry = (await turn.last_value(runtime, each.id)).entries.get(notice.number)
-            if entry is not None and notices.label_of(entry.state) == known_id:
-                return True
-    return False
+    return known_id in await _labels_of_others(runtime, queue, notice.number)
+
+
+async def _own_labels(runtime: Runtime, queue: QueueRef, number: int) -> tuple[str, ...]:
+    """Return the state labels that this queue may have put on a pull request, and no other has."""
+    return tuple(sorted(notices.LABELS - await _labels_of_others(runtime, queue, number)))
+
+
+async def _labels_of_others(runtime: Runtime, queue: QueueRef, number: int) -> set[str | None]:
+    """Return the state labels that other queues keep on a pull request."""
+    others = await turn.queues_with(runtime, queue.repository_id, number)
+    values = [await turn.last_value(runtime, each.id) for each in others if each.id != queue.id]
+    entries = [value.entries[number] for value in values if number in value.entries]
+    return {notices.label_of(entry.state) for entry in entries}
 
 
 def _is_left_out(runtime: Runtime, repo: RepoRef, text: PullRequestText, notice: Kept) -> bool:
@@ -490,14 +500,15 @@ def note_completed_check(session: Tx, queue: QueueRef, step: LandStep, provider_
 
 
 def note_unread(session: Tx, queue_id: int, tell: Tell) -> None:
-    """Note that texts of a submission may be there, although no row names them.
+    """Note that texts of a submission may be there that are not recorded: an answer was lost.
 
-    Its effect was given up without an answer, so the next one looks for them.
+    So who writes next looks for them, and writes again those that are recorded.
     """
-    for surface in (Surface.COMMENT, Surface.CHECK):
+    for surface in SURFACES.values():
         key = NoticeKey(queue_id, tell.pr, surface, tell.entry)
-        if stored.find(session, key) is None:
-            stored.record(session, key, PostedNotice(stored.UNREAD, stored.EDITED))
+        known = stored.find(session, key)
+        provider_id = stored.UNREAD if known is None else known.provider_id
+        stored.record(session, key, PostedNotice(provider_id, stored.EDITED))
 
 
 def write_checks_again(

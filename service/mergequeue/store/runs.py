@@ -3,7 +3,7 @@
 Also the draft pull request that carries a run, which the engine does not know.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -203,11 +203,20 @@ def recorded_branches(session: Connection, repository_id: int) -> dict[str, Reco
     return {row.branch: RecordedBranch(row.queue_id, row.id, row.live) for row in ordered}
 
 
-def ended_among(session: Connection, repository_id: int, run_ids: Sequence[str]) -> frozenset[str]:
-    """Return those of the ids that are of runs of this repository which have ended."""
-    ended = select(runs.c.id).where(
+def left_by_ended(
+    session: Connection, repository_id: int, made_for: Mapping[str, str]
+) -> frozenset[str]:
+    """Return those of the branches whose run has ended and has reported another branch, or none.
+
+    `made_for`: branch → id of its run. One that its run has reported may have a run that repeats
+    it, so `recorded_branches` says whether it is needed.
+    """
+    ended = select(runs.c.id, runs.c.branch).where(
         runs.c.repository_id == repository_id,
-        runs.c.id.in_(run_ids),
+        runs.c.id.in_(sorted(set(made_for.values()))),
         runs.c.live.is_(False),
     )
-    return frozenset(session.execute(ended).scalars())
+    reported = {row.id: row.branch for row in session.execute(ended)}
+    return frozenset(
+        branch for branch, run in made_for.items() if run in reported and reported[run] != branch
+    )

@@ -192,6 +192,9 @@ _LABELS = {
     EntryState.FAILED: "headgate:failed",
 }
 
+LABELS = frozenset(_LABELS.values())
+"""Every label of a state."""
+
 
 def label_of(state: EntryState) -> str | None:
     """Return the label of a state, None for that of what was merged or cancelled."""
