@@ -304,6 +304,26 @@ def test_single_tests_run_again_as_often_as_asked_and_nothing_else(
     assert notes == ["shared", *["own", "end"] * 7], "its own fixtures anew, shared ones kept"
 
 
+def test_what_a_plug_in_does_around_a_test_is_done_around_each_run(
+    run: Run, tmp_path: Path
+) -> None:
+    # As plug-ins do that limit the time of a test: here to one run.
+    limit = """
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    item.used = 0
+    yield
+"""
+    (tmp_path / "conftest.py").write_text(f"{CONFTEST}{limit}")
+    (tmp_path / "test_b.py").write_text("""
+def test_it(request):
+    request.node.used += 1
+    assert request.node.used == 1, "too slow"
+""")
+    _, told = run(HEADGATE_ONLY=only(tmp_path, ("test_it", "test_b", 4)))
+    assert rounds(told) == {0: "pppp"}
+
+
 def test_two_tests_of_one_name_do_not_run_again(run: Run, tmp_path: Path) -> None:
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()

@@ -124,11 +124,14 @@ async def test_a_test_that_fails_seldom_becomes_flaky_by_repeats_and_is_proved_m
     assert re.search(r"verified by \d+ repeated runs on [0-9a-f]{7}", status["reason"]), status
 
 
+@pytest.mark.parametrize(
+    "command", ["sh tests.sh", PYTEST.replace("-m pytest", "-m coverage run -m pytest")]
+)
 async def test_a_command_that_is_not_the_runner_itself_is_not_run_again(
-    world: World, ask: Asker, tmp_path: Path
+    world: World, ask: Asker, tmp_path: Path, command: str
 ) -> None:
     (tmp_path / "tests.sh").write_text(PYTEST)
-    _, said = await job_on_main(world, tmp_path, "2", command="sh tests.sh")
+    _, said = await job_on_main(world, tmp_path, "2", command=command)
     assert "no test is run again: The test runner of this job cannot run single tests" in said
 
 
