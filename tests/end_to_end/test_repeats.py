@@ -272,3 +272,26 @@ async def test_a_test_that_cannot_run_twice_is_not_called_flaky(ask: Asker) -> N
         heard = await job.report(await job.plan(), "PFFFFFFFFF/PFFFFFFFFF")
         assert heard["disagreeing"] == []
     assert (await status_of(ask))["value"] == "healthy"
+
+
+async def test_no_job_says_that_it_spent_more_than_it_was_given(world: World, ask: Asker) -> None:
+    number = await world.open()
+    job = await in_pull(ask, number, "20")
+    await job.report(await job.plan(), "P" * 9, seconds=86_400)
+    assert (await (await on_main(ask, "2")).plan())["standing"] == "planned"
+
+
+async def test_what_a_job_did_not_report_stays_spent(world: World, ask: Asker) -> None:
+    await ci.settle_tests(ask, "update-settings", repeat_minutes_per_day=1)
+    for run_id in ("2", "3", "4", "5"):
+        assert (await (await on_main(ask, run_id)).plan())["standing"] == "planned"
+    await world.rest(700)
+    assert (await (await on_main(ask, "6")).plan())["standing"] == "spent"
+
+
+async def test_nothing_is_reported_of_an_upload_that_is_removed(ask: Asker) -> None:
+    job = await on_main(ask, "2")
+    plan = await job.plan()
+    await ci.done(ask, "delete-upload", data=ci.about(upload_id=job.upload_id))
+    with pytest.raises(AssertionError, match="upload_not_found"):
+        await job.report(plan, "P" * 9)

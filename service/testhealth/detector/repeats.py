@@ -97,22 +97,39 @@ def standing(
 ) -> tuple[Repeats, ...]:
     """Return the repeats in order; none if ordinary runs contradict what they show.
 
-    A test may fail when it is repeated because it is repeated, or is alone.
+    If only those of one account's pull requests are why, these alone are left out: nobody silences
+    others.
     """
     ordered = tuple(sorted(repeats))
+    if not _is_contradicted(ordered, passes, failures):
+        return ordered
+    for author in sorted({each.author for each in ordered if each.source}):
+        others = tuple(each for each in ordered if not each.source or each.author != author)
+        if not _is_contradicted(others, passes, failures):
+            return others
+    return ()
+
+
+def _is_contradicted(
+    ordered: Sequence[Repeats], passes: Passes, failures: Sequence[datetime]
+) -> bool:
+    """Return whether ordinary runs fail far less often than these.
+
+    A test may fail when it is repeated because it is repeated, or is alone.
+    """
     showing = [each for each in ordered if disagrees(each.letters)]
     if not showing:
-        return ordered
+        return False
     rounds = sum(each.rounds for each in ordered)
     rate = sum(each.failed for each in showing) / rounds / CONTRADICTED_SLOWER
     first, last = showing[0].at.toordinal() - CONTRADICTED_DAYS, showing[-1].at.toordinal()
     failed = sum(1 for at in failures if first <= at.toordinal() <= last)
     expected = rate * (passes.between(first, last) + failed)
     if failed >= expected:
-        return ordered
+        return False
     # A bound of the chance of so few failures, by Chernoff.
     unlikely = expected - failed + (failed * log(failed / expected) if failed else 0.0)
-    return () if unlikely >= -log(UNLIKELY) else ordered
+    return unlikely >= -log(UNLIKELY)
 
 
 def events_of(repeats: Iterable[Repeats]) -> tuple[Event, ...]:

@@ -14,7 +14,6 @@ from sqlalchemy import (
     delete,
     func,
     insert,
-    or_,
     select,
     update,
 )
@@ -43,7 +42,6 @@ class RepeatPlan:
     tests: tuple[Portion, ...]
     asked_at: datetime
     reserved_ms: int
-    lapses_at: datetime
     reported_at: datetime | None = None
     spent_ms: int | None = None
 
@@ -102,15 +100,13 @@ def has_plan(session: Connection, upload_id: str) -> bool:
     )
 
 
-def spent(session: Connection, repository_id: int, since: datetime, now: datetime) -> Spent:
-    """Return what was spent or is reserved since a moment."""
-    is_reserved = and_(plans.c.spent_ms.is_(None), plans.c.lapses_at > now)
+def spent(session: Connection, repository_id: int, since: datetime) -> Spent:
+    """Return what was spent since a moment, or reserved by jobs that have not reported."""
     statement = (
         select(plans.c.kind, func.sum(func.coalesce(plans.c.spent_ms, plans.c.reserved_ms)))
         .where(
             plans.c.repository_id == repository_id,
             plans.c.asked_at >= since,
-            or_(plans.c.spent_ms.is_not(None), is_reserved),
         )
         .group_by(plans.c.kind)
     )
