@@ -187,6 +187,14 @@ async def make_flaky(ask: Asker) -> None:
     assert (await status_of(ask))["value"] == "flaky"
 
 
+async def test_flags_by_repeats_count_in_what_is_said_of_their_quality(ask: Asker) -> None:
+    await make_flaky(ask)
+    quality = await ci.done(ask, "get-detection-quality", data=ci.about())
+    assert [each["name"] for each in quality["doubtful_flags"]] == ["test_slow"]
+    preview = await ci.done(ask, "preview-settings", data=ci.about(sensitivity="eager"))
+    assert (preview["newly_flagged"], preview["now"]["flags"]) == ([], 1)
+
+
 async def test_no_job_repeats_anything_unless_a_setting_allows_it(ask: Asker) -> None:
     await ci.settle_tests(ask, "update-settings", repeat_minutes_per_day=None)
     plan = await (await on_main(ask, "2")).plan()

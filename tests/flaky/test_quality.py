@@ -9,6 +9,7 @@ from service.testhealth.detector import past
 from service.testhealth.detector.index import Earlier
 from service.testhealth.detector.past import Rules, Stored
 from service.testhealth.detector.quality import FAILURES_MIN, FLAGS_MIN, Quality
+from service.testhealth.detector.repeats import Repeats
 from service.testhealth.reports.uploads import UploadClass
 from service.vocabulary import Health
 from tests.bench.flaky.ledger import OTHER, QUEUE, STABLE
@@ -48,6 +49,21 @@ def test_a_disagreement_on_other_code_after_the_flag_confirms_it():
     (found,) = replayed(a_story([*TWICE, at(13, 40)]))
     assert counts(found) == (1, 0, 0)
     assert found.doubtful == ()
+
+
+def test_flags_by_repeated_runs_are_told_and_confirmed_by_them():
+    story = a_story([])
+    again = {"kind": STABLE, "pr": None}
+    repeated = [story.ran(at(day, 40), **again) for day in (20, 20.5, 25)]
+    rounds = tuple(
+        (told(each).id, Repeats(each.at, each.digest, each.job, each.code, "PPPPFPPPPP"))
+        for each in repeated
+    )
+    (found,) = replayed(story, repeats={T: rounds})
+    assert (found.quality.flags, counts(found)) == (1, (1, 0, 0))
+    assert found.quality.recall.missing == FAILURES_MIN, "no job failed by them"
+    (found,) = replayed(story, repeats={T: rounds[:2]})
+    assert [each.flag.since for each in found.doubtful] == [repeated[1].at]
 
 
 def test_a_flag_that_nothing_follows_is_not_confirmed_once_the_test_ran_often_enough():

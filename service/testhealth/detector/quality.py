@@ -13,7 +13,7 @@ from enum import StrEnum
 from math import ceil, log
 from typing import NamedTuple
 
-from service.testhealth.detector import score
+from service.testhealth.detector import repeats, score
 from service.testhealth.detector.evidence import Event, Passes
 from service.testhealth.detector.health import Evidence, Health
 from service.testhealth.detector.spans import (
@@ -146,9 +146,10 @@ def flags_of(evidence: Evidence, health: Health, since: datetime) -> tuple[PastF
 def _flag_of(span: FlakySpan, evidence: Evidence) -> PastFlag:
     before = span.first.events if span.first else ()
     codes, machine = {event.code for event in before}, _machine_of(before)
+    standing = repeats.standing(evidence.repeats, evidence.passes, evidence.failures)
     later = (
         event.at
-        for event in sorted(evidence.events)
+        for event in sorted((*evidence.events, *repeats.events_of(standing)))
         if event.at > span.since
         and event.weight >= RENEWING_WEIGHT
         and event.code not in codes

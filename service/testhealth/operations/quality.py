@@ -23,6 +23,7 @@ from service.testhealth.detector import figures, noise, score
 from service.testhealth.detector.index import Earlier
 from service.testhealth.detector.past import Past, Rules, Stored
 from service.testhealth.detector.quality import Share
+from service.testhealth.detector.repeats import Repeats
 from service.testhealth.operations import records
 from service.testhealth.operations.classify import Facts, stable_branches
 from service.testhealth.operations.judge import KEPT_DAYS
@@ -30,7 +31,7 @@ from service.testhealth.operations.past_job import CarriedSets, replayed
 from service.testhealth.operations.queue_links import QueueLinks
 from service.testhealth.reports.uploads import EvidenceUpload, UploadClass
 from service.testhealth.settings import SettingValue, TestSettings
-from service.testhealth.store import cases, past, quarantine, states, uploads
+from service.testhealth.store import cases, past, quarantine, repeats, states, uploads
 from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.past import Known
 from service.testhealth.store.sets import OutcomeSets, StoredSets
@@ -285,7 +286,13 @@ async def _read(
     earlier = await runtime.store.read(_earlier, repository.id, oldest)
     prs = {each.id: each.prs for each in asked.uploads if each.prs}
     ordered = tuple(sorted(read, key=lambda each: (each.at, each.digest)))
-    return Stored(ordered, texts, prs, earlier), CarriedSets(packed)
+    # Those of tests that never failed in a round flag nothing.
+    failing = sorted(await runtime.store.read(repeats.failing, repository.id))
+    repeated: dict[int, tuple[tuple[str, Repeats], ...]] = {}
+    for first in range(0, len(failing), READ_AT_ONCE):
+        some = failing[first : first + READ_AT_ONCE]
+        repeated |= await runtime.store.read(repeats.repeats_of, repository.id, some)
+    return Stored(ordered, texts, prs, earlier, repeated), CarriedSets(packed)
 
 
 def _portion(
