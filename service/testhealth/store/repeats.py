@@ -25,7 +25,7 @@ from service.testhealth.repeats import Portion
 from service.testhealth.reports.uploads import EvidenceUpload, UploadClass
 from service.testhealth.store import uploads as test_uploads
 from service.testhealth.store.attempts import cases
-from service.testhealth.store.cases import Place, in_parts, keys_of
+from service.testhealth.store.cases import IS_UNHEALTHY, Place, in_parts, keys_of
 from service.testhealth.store.tables_costs import TimesOfWeekRow
 from service.testhealth.store.tables_repeats import RepeatPlanRow, RepeatsRow
 from service.testhealth.store.uploads import Upload, uploads
@@ -196,9 +196,8 @@ def history_of(
 
 def flaky(session: Connection, repository_id: int) -> tuple[int, ...]:
     """Return tests that are flaky."""
-    return _nos(
-        session, repository_id, cases.c.status == Health.FLAKY.value, cases.c.status_since.desc()
-    )
+    is_flaky = and_(cases.c.status == Health.FLAKY.value, IS_UNHEALTHY)
+    return _nos(session, repository_id, is_flaky, cases.c.status_since.desc())
 
 
 def failed_since(session: Connection, repository_id: int, since: datetime) -> tuple[int, ...]:
