@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import accumulate
+from itertools import accumulate, islice
 from math import fsum, log
 
 from service.testhealth.detector.evidence import WINDOW_DAYS, Event, Passes, Stream, crowd_of
@@ -160,11 +160,14 @@ class Rounds:
     repeats: tuple[Repeats, ...] = ()
     _times: tuple[datetime, ...] = field(init=False, repr=False)
     _sums: tuple[int, ...] = field(init=False, repr=False)
+    _stable: tuple[Repeats, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_times", tuple(each.at for each in self.repeats))
         sums = accumulate((each.rounds for each in self.repeats), initial=0)
         object.__setattr__(self, "_sums", tuple(sums))
+        stable = tuple(each for each in self.repeats if not each.source)
+        object.__setattr__(self, "_stable", stable)
 
     def between(self, start: datetime, at: datetime) -> tuple[int, int]:
         """Return how many rounds and plans there were, both ends included."""
@@ -182,23 +185,27 @@ class Rounds:
         rounds, plans = self.between(start, at)
         return RepeatTally(weight, rounds, plans, mean)
 
-    def verified(self, last: datetime, failures: Sequence[datetime]) -> Verified | None:
-        """Return when a test was mended that disagreed at `last` for the last time, None: not yet.
+    def verified(
+        self, last: datetime, failures: Sequence[datetime], until: datetime
+    ) -> Verified | None:
+        """Return when a test was mended that disagreed at `last` for the last time.
+
+        None: not yet, at `until`.
 
         Only stable branches say so, and only of what rounds on them have shown before. Each
         failure, of a round or of an ordinary run, begins the count anew.
         """
-        stable = [each for each in self.repeats if not each.source]
         start = last - timedelta(days=WINDOW_DAYS)
         known, since = _Shown(), last
         clean: list[Repeats] = []
-        for each in stable:
+        for each in islice(self._stable, bisect_left(self._stable, start, key=_time), None):
+            if each.at > until:
+                break
             newest = bisect_right(failures, each.at) - 1
             if newest >= 0 and failures[newest] > since:
                 since, clean = failures[newest], []
             if each.at <= last or each.failed:
-                if each.at >= start:
-                    known.take([*clean, each])
+                known.take([*clean, each])
                 since, clean = max(since, each.at), []
                 continue
             clean.append(each)
@@ -206,6 +213,10 @@ class Rounds:
             if known.is_over(rounds, len(clean)):
                 return Verified(each.at, rounds, each.sha, known.failed, known.rounds)
         return None
+
+
+def _time(repeats: Repeats) -> datetime:
+    return repeats.at
 
 
 @dataclass
