@@ -97,7 +97,8 @@ class _Again:
     """Runs some tests only, each many times, and writes one line for each run.
 
     It tells pytest nothing of their outcomes, so no report, no cache and no limit of failures knows
-    them. A test that ran before keeps the fixtures that it shares, and gets its own anew.
+    them. A test that ran before keeps the fixtures that it shares, and gets its own anew, and a new
+    object of its class.
     """
 
     def __init__(self, config: pytest.Config, only: str, live: str) -> None:
@@ -126,6 +127,9 @@ class _Again:
         """Run a test once, and note the outcome."""
         at = self._places[item.nodeid]
         runner: Any = self._config.pluginmanager.get_plugin("runner")
+        if isinstance(item.parent, pytest.Class):
+            for name in ("_instance", "_obj"):
+                item.__dict__.pop(name, None)
         if hasattr(item, "_initrequest"):
             item._initrequest()
         following = item.parent if nextitem is item else nextitem

@@ -252,6 +252,11 @@ def test_every_third(own):
 class TestIt(unittest.TestCase):
     def test_unit(self): pass
 
+class TestOwn:
+    def test_own(self):
+        assert not hasattr(self, "seen")
+        self.seen = True
+
 @pytest.mark.parametrize("word", ["a", "b"])
 def test_word(word): pass
 
@@ -294,11 +299,12 @@ def test_single_tests_run_again_as_often_as_asked_and_nothing_else(
         ("test_skipped", "test_b", 2),
         ("test_gone", "test_b", 2),
         ("test_other", "test_b", 0),
+        ("test_own", "test_b.TestOwn", 2),
     )
     # A limit of failures, coverage and reruns are those of the first run.
     code, told = run("-x", "--junit-xml=r.xml", "--reruns=2", HEADGATE_ONLY=asked)
     assert code == 0
-    assert rounds(told) == {0: "ppfppfp", 1: "pp", 2: "pp"}
+    assert rounds(told) == {0: "ppfppfp", 1: "pp", 2: "pp", 6: "pp"}
     assert (tmp_path / "r.xml").read_text() == "of the first run"
     notes = (tmp_path / "notes").read_text().split()
     assert notes == ["shared", *["own", "end"] * 7], "its own fixtures anew, shared ones kept"

@@ -206,7 +206,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "repeats.put_plan": lambda s: repeats.put_plan(s, PLACE, PLAN),
     "repeats.plan_of": lambda s: repeats.plan_of(s, 7, "text-6"),
     "repeats.has_plan": lambda s: repeats.has_plan(s, "text-6"),
-    "repeats.spent": lambda s: repeats.spent(s, 7, NOW - DAY, NOW),
+    "repeats.spent": lambda s: repeats.spent(s, 7, NOW - DAY),
     "repeats.note_report": lambda s: repeats.note_report(s, PLACE, PLAN, [ROUNDS]),
     "repeats.repeats_of": lambda s: repeats.repeats_of(s, 7, NOS),
     "repeats.failing": lambda s: repeats.failing(s, 7),

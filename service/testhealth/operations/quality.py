@@ -290,8 +290,8 @@ async def _read(
     failing = sorted(await runtime.store.read(repeats.failing, repository.id))
     repeated: dict[int, tuple[tuple[str, Repeats], ...]] = {}
     for first in range(0, len(failing), READ_AT_ONCE):
-        some = failing[first : first + READ_AT_ONCE]
-        repeated |= await runtime.store.read(repeats.repeats_of, repository.id, some)
+        nos = failing[first : first + READ_AT_ONCE]
+        repeated |= await runtime.store.read(repeats.repeats_of, repository.id, nos)
     return Stored(ordered, texts, prs, earlier, repeated), CarriedSets(packed)
 
 
