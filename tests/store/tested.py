@@ -177,7 +177,7 @@ EARLY = EarlyFailure(
     *(Proof.JOB, EarlyStanding.COUNTS, NOW),
 )
 
-PLAN = RepeatPlan("new", "text-7", UploadClass.STABLE, (), NOW, 1000, NOW)
+PLAN = RepeatPlan("new", "text-7", UploadClass.STABLE, (), NOW, 1000)
 ROUNDS = StoredRepeats(6, "new", "text-7", NOW, "PFP", 1, 1, False, True)
 
 
