@@ -89,6 +89,8 @@ ROWS = {
     "failure_group": 5000,
     "failure_daily": 20_000,
     "pr_impact": 10_000,
+    "repeat_plan": 10_000,
+    "test_repeats": 20_000,
 }
 
 GIVEN = {
@@ -125,6 +127,8 @@ GIVEN = {
     "early_failure.proof": "'job'",
     "early_failure.standing": "'counts'",
     "upload.is_eligible": "(i % 10 <> 0)",
+    "upload.kind": "'stable'",
+    "repeat_plan.kind": "'stable'",
     "upload.passed": "'lost-' || (i % 50)",
     "upload.run_id": "'run-' || i",
     "outcome_set.hash": "'hash-' || i",
@@ -139,7 +143,6 @@ GIVEN = {
     "times_of_day.day": "20513 - i % 400",
     "queue_wait.day": "20513 - i % 400",
     "repeat_plan.tests": "'[]'",
-    "repeat_plan.kind": "'stable'",
     "test_settings.flake_cost_alert_minutes": "CASE i % 100 WHEN 7 THEN 9 ELSE NULL END",
     "upload.is_noted": "(i % 100 <> 0)",
     "daily.day": "20513 - i % 400",

@@ -210,7 +210,8 @@ def failed_since(session: Connection, repository_id: int, since: datetime) -> tu
 def new_since(session: Connection, repository_id: int, since: datetime) -> tuple[int, ...]:
     """Return tests that ran first since a moment; none while the repository has only such."""
     here = (cases.c.repository_id == repository_id, cases.c.is_known.is_(True))
-    is_older = select(cases.c.no).where(*here, cases.c.first_run_at < since).limit(1)
+    older = select(cases.c.no).where(*here, cases.c.first_run_at < since)
+    is_older = older.order_by(cases.c.no).limit(1)
     if session.execute(is_older).first() is None:
         return ()
     return _nos(session, repository_id, cases.c.first_run_at >= since, cases.c.no.desc())
