@@ -10,8 +10,10 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +28,9 @@ TIMEOUT_S = 10.0
 
 END_S = 5.0
 """Seconds that a command has to end when its time is over."""
+
+LOOK_S = 0.2
+"""Seconds between two looks at the clock while a command runs."""
 
 PROCESSES = 2
 """The command runs so often: some tests fail or pass alike in all of one process."""
@@ -50,8 +55,27 @@ class Repeatable(NamedTuple):
 def repeat(done: Repeatable) -> None:
     """Run tests again if the service asks for it, and report them. Raises nothing of the network.
 
-    A service that knows no plans is not asked twice.
+    A service that knows no plans is not asked twice. A signal that asks this process to end ends
+    the repeats with what they started; the exit code of the job stands.
     """
+    with _stopped_by_signals() as stop:
+        _repeat(done, stop)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[threading.Event]:
+    """Yield what is set by a signal to end, until the block ends."""
+    stop = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {each: signal.signal(each, lambda *_: stop.set()) for each in numbers}
+    try:
+        yield stop
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _repeat(done: Repeatable, stop: threading.Event) -> None:
     try:
         plan = _ask(done)
         tests = transport.objects(plan.get("tests") or [])
@@ -67,8 +91,10 @@ def repeat(done: Repeatable) -> None:
             f" no result of this job: {named}{more}"
         )
         began_s = _CLOCK.monotonic_s()
-        letters = _run(done.command, tests, seconds)
+        letters = _run(done.command, tests, seconds, stop)
         _report(done, plan, letters, _CLOCK.monotonic_s() - began_s)
+        if stop.is_set():
+            output.log("headgate: told to end, which changes no result of this job")
         _say(tests, letters)
     except RequestFailed as failed:
         output.log(f"headgate: no test is run again: {failed.reason}")
@@ -99,16 +125,19 @@ def _send(done: Repeatable, path: str, body: Json) -> Json:
     return service.send(Request(path, headers, json.dumps(body).encode()), ())
 
 
-def _run(command: Sequence[str], tests: Sequence[Json], seconds: float) -> list[str]:
+def _run(
+    command: Sequence[str], tests: Sequence[Json], seconds: float, stop: threading.Event
+) -> list[str]:
     """Run the command with these tests alone; return the letters of each test.
 
-    It runs in PROCESSES processes, which share the time; one that takes longer is ended.
+    It runs in PROCESSES processes, which share the time; one that takes longer is ended, and all
+    are when `stop` is set.
     """
     letters = ["" for _ in tests]
     end_s = _CLOCK.monotonic_s() + seconds
     for left in range(PROCESSES, 0, -1):
         left_s = end_s - _CLOCK.monotonic_s()
-        if left_s <= 0:
+        if left_s <= 0 or stop.is_set():
             break
         wanted = [
             math.ceil((int(str(each["times"])) - _count(word)) / left)
@@ -116,7 +145,8 @@ def _run(command: Sequence[str], tests: Sequence[Json], seconds: float) -> list[
         ]
         with tempfile.TemporaryDirectory(prefix="headgate-", ignore_cleanup_errors=True) as name:
             folder = Path(name)
-            _run_once(command, _prepared(folder, tests, wanted), left_s / left)
+            variables = _prepared(folder, tests, wanted)
+            _run_once(command, variables, left_s / left, stop)
             told = _letters_in(folder / "live")
         for at, word in enumerate(letters):
             letters[at] = "/".join(filter(None, (word, told.get(at, ""))))
@@ -143,15 +173,20 @@ def _prepared(folder: Path, tests: Sequence[Json], times: Sequence[int]) -> dict
     return {**variables, ONLY: str(folder / "only.json")}
 
 
-def _run_once(command: Sequence[str], variables: Mapping[str, str], seconds: float) -> None:
+def _run_once(
+    command: Sequence[str], variables: Mapping[str, str], seconds: float, stop: threading.Event
+) -> None:
     """Run the command to its end or for so long; what it prints goes to stderr."""
+    end_s = _CLOCK.monotonic_s() + max(1.0, seconds)
     with subprocess.Popen(
         command, stdout=_STDERR, env={**os.environ, **variables}, start_new_session=True
     ) as child:
-        try:
-            child.wait(max(1.0, seconds))
-        except subprocess.TimeoutExpired:
-            _end(child)
+        while child.poll() is None:
+            if stop.is_set() or _CLOCK.monotonic_s() > end_s:
+                _end(child)
+            else:
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(LOOK_S)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

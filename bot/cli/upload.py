@@ -273,7 +273,7 @@ def _repeat(wanted: Upload, command: Sequence[str], outcome: Outcome, *, is_able
     what a script does besides is not done twice.
     """
     upload_id = str(outcome.received[0].get("upload_id") or "")
-    is_runner = runner_of(command) in repeating.RUNNERS
+    is_runner = runner_of(command) in repeating.RUNNERS and not _is_measured(command)
     job = live.Job(wanted.job, wanted.metadata, wanted.globs)
     repeating.repeat(repeating.Repeatable(command, job, upload_id, is_able and is_runner))
 
@@ -372,6 +372,13 @@ def _unwrapped(command: Sequence[str]) -> Sequence[str]:
         return shlex.split(command[2])
     except ValueError:
         return command
+
+
+def _is_measured(command: Sequence[str]) -> bool:
+    """Return whether the program runs under Coverage.py, which writes its data anew each time."""
+    words = list(_unwrapped(command))
+    at, _ = _program_in(words)
+    return any(re.sub(r"\d+$", "", _launcher_name(each)) == "coverage" for each in words[:at])
 
 
 def _program_in(words: Sequence[str]) -> tuple[int, str]:

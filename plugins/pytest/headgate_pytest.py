@@ -97,7 +97,8 @@ class _Again:
     """Runs some tests only, each many times, and writes one line for each run.
 
     It tells pytest nothing of their outcomes, so no report, no cache and no limit of failures knows
-    them. A test that ran before keeps the fixtures that it shares, and gets its own anew.
+    them. A test that ran before keeps the fixtures that it shares, and gets its own anew, and a new
+    object of its class.
     """
 
     def __init__(self, config: pytest.Config, only: str, live: str) -> None:
@@ -105,34 +106,39 @@ class _Again:
         self._live = live
         self._ranks = _ranks(only)
         self._wanted = _times(only)
-        self._times: dict[str, tuple[int, int]] = {}
+        self._places: dict[str, int] = {}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave out all other tests, and those that two tests may be."""
+        """Leave out all other tests, and those that two tests may be; list each for every run.
+
+        So what another plug-in does around a test, a limit of its time, is done around each run.
+        """
         found: dict[int, list[pytest.Item]] = {}
         for item in items:
             found.setdefault(_rank(self._ranks, item.nodeid), []).append(item)
         found.pop(len(self._ranks), None)
         chosen = {at: same[0] for at, same in found.items() if len(same) == 1}
-        self._times = {item.nodeid: (at, self._wanted[at]) for at, item in chosen.items()}
-        items[:] = [item for at, item in sorted(chosen.items()) if self._wanted[at]]
+        self._places = {item.nodeid: at for at, item in chosen.items()}
+        items[:] = [chosen[at] for at in sorted(chosen) for _ in range(self._wanted[at])]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
-        """Run a test as often as it is asked for."""
-        at, times = self._times[item.nodeid]
+        """Run a test once, and note the outcome."""
+        at = self._places[item.nodeid]
         runner: Any = self._config.pluginmanager.get_plugin("runner")
-        for left in range(times, 0, -1):
-            if hasattr(item, "_initrequest"):
-                item._initrequest()
-            following = nextitem if left == 1 else item.parent
-            reports = runner.runtestprotocol(item, nextitem=following, log=False)
-            outcomes = {report.when: report.outcome for report in reports}
-            if "failed" in outcomes.values():
-                self._write(at, "failed")
-            elif outcomes.get("call") == "passed":
-                self._write(at, "passed")
+        if isinstance(item.parent, pytest.Class):
+            for name in ("_instance", "_obj"):
+                item.__dict__.pop(name, None)
+        if hasattr(item, "_initrequest"):
+            item._initrequest()
+        following = item.parent if nextitem is item else nextitem
+        reports = runner.runtestprotocol(item, nextitem=following, log=False)
+        outcomes = {report.when: report.outcome for report in reports}
+        if "failed" in outcomes.values():
+            self._write(at, "failed")
+        elif outcomes.get("call") == "passed":
+            self._write(at, "passed")
         return True
 
     def _write(self, at: int, outcome: str) -> None:

@@ -252,6 +252,11 @@ def test_every_third(own):
 class TestIt(unittest.TestCase):
     def test_unit(self): pass
 
+class TestOwn:
+    def test_own(self):
+        assert not hasattr(self, "seen")
+        self.seen = True
+
 @pytest.mark.parametrize("word", ["a", "b"])
 def test_word(word): pass
 
@@ -294,14 +299,35 @@ def test_single_tests_run_again_as_often_as_asked_and_nothing_else(
         ("test_skipped", "test_b", 2),
         ("test_gone", "test_b", 2),
         ("test_other", "test_b", 0),
+        ("test_own", "test_b.TestOwn", 2),
     )
     # A limit of failures, coverage and reruns are those of the first run.
     code, told = run("-x", "--junit-xml=r.xml", "--reruns=2", HEADGATE_ONLY=asked)
     assert code == 0
-    assert rounds(told) == {0: "ppfppfp", 1: "pp", 2: "pp"}
+    assert rounds(told) == {0: "ppfppfp", 1: "pp", 2: "pp", 6: "pp"}
     assert (tmp_path / "r.xml").read_text() == "of the first run"
     notes = (tmp_path / "notes").read_text().split()
     assert notes == ["shared", *["own", "end"] * 7], "its own fixtures anew, shared ones kept"
+
+
+def test_what_a_plug_in_does_around_a_test_is_done_around_each_run(
+    run: Run, tmp_path: Path
+) -> None:
+    # As plug-ins do that limit the time of a test: here to one run.
+    limit = """
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    item.used = 0
+    yield
+"""
+    (tmp_path / "conftest.py").write_text(f"{CONFTEST}{limit}")
+    (tmp_path / "test_b.py").write_text("""
+def test_it(request):
+    request.node.used += 1
+    assert request.node.used == 1, "too slow"
+""")
+    _, told = run(HEADGATE_ONLY=only(tmp_path, ("test_it", "test_b", 4)))
+    assert rounds(told) == {0: "pppp"}
 
 
 def test_two_tests_of_one_name_do_not_run_again(run: Run, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Commands that run again by a plan: within its time, and whatever the service says."""
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,3 +112,16 @@ def test_a_service_that_refuses_or_knows_no_plans_changes_nothing(
     api.refuses(PLAN, 404, "not_found", "There is no such address.")
     repeat(api, "false")
     assert "no test is run again" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", ["INT", "TERM"])
+def test_a_job_that_is_told_to_end_leaves_no_repeats_behind_and_keeps_its_result(
+    api: service.Service, tmp_path: Path, capsys: pytest.CaptureFixture[str], number: str
+) -> None:
+    api.says(PLAN, {**PLANNED, "seconds": 60})
+    asks_to_end = f"echo $$ > {tmp_path}/pid; kill -{number} $PPID; sleep 60"
+    repeat(api, "sh", "-c", asks_to_end)
+    assert "told to end, which changes no result of this job" in capsys.readouterr().err
+    assert sent(api, REPORT)["tests"] == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)

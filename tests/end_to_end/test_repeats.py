@@ -124,11 +124,14 @@ async def test_a_test_that_fails_seldom_becomes_flaky_by_repeats_and_is_proved_m
     assert re.search(r"verified by \d+ repeated runs on [0-9a-f]{7}", status["reason"]), status
 
 
+@pytest.mark.parametrize(
+    "command", ["sh tests.sh", PYTEST.replace("-m pytest", "-m coverage run -m pytest")]
+)
 async def test_a_command_that_is_not_the_runner_itself_is_not_run_again(
-    world: World, ask: Asker, tmp_path: Path
+    world: World, ask: Asker, tmp_path: Path, command: str
 ) -> None:
     (tmp_path / "tests.sh").write_text(PYTEST)
-    _, said = await job_on_main(world, tmp_path, "2", command="sh tests.sh")
+    _, said = await job_on_main(world, tmp_path, "2", command=command)
     assert "no test is run again: The test runner of this job cannot run single tests" in said
 
 
@@ -182,6 +185,14 @@ async def make_flaky(ask: Asker) -> None:
         job = await on_main(ask, run_id)
         await job.report(await job.plan(), "P" * 9 + "F" + "P" * 10)
     assert (await status_of(ask))["value"] == "flaky"
+
+
+async def test_flags_by_repeats_count_in_what_is_said_of_their_quality(ask: Asker) -> None:
+    await make_flaky(ask)
+    quality = await ci.done(ask, "get-detection-quality", data=ci.about())
+    assert [each["name"] for each in quality["doubtful_flags"]] == ["test_slow"]
+    preview = await ci.done(ask, "preview-settings", data=ci.about(sensitivity="eager"))
+    assert (preview["newly_flagged"], preview["now"]["flags"]) == ([], 1)
 
 
 async def test_no_job_repeats_anything_unless_a_setting_allows_it(ask: Asker) -> None:
@@ -269,3 +280,26 @@ async def test_a_test_that_cannot_run_twice_is_not_called_flaky(ask: Asker) -> N
         heard = await job.report(await job.plan(), "PFFFFFFFFF/PFFFFFFFFF")
         assert heard["disagreeing"] == []
     assert (await status_of(ask))["value"] == "healthy"
+
+
+async def test_no_job_says_that_it_spent_more_than_it_was_given(world: World, ask: Asker) -> None:
+    number = await world.open()
+    job = await in_pull(ask, number, "20")
+    await job.report(await job.plan(), "P" * 9, seconds=86_400)
+    assert (await (await on_main(ask, "2")).plan())["standing"] == "planned"
+
+
+async def test_what_a_job_did_not_report_stays_spent(world: World, ask: Asker) -> None:
+    await ci.settle_tests(ask, "update-settings", repeat_minutes_per_day=1)
+    for run_id in ("2", "3", "4", "5"):
+        assert (await (await on_main(ask, run_id)).plan())["standing"] == "planned"
+    await world.rest(700)
+    assert (await (await on_main(ask, "6")).plan())["standing"] == "spent"
+
+
+async def test_nothing_is_reported_of_an_upload_that_is_removed(ask: Asker) -> None:
+    job = await on_main(ask, "2")
+    plan = await job.plan()
+    await ci.done(ask, "delete-upload", data=ci.about(upload_id=job.upload_id))
+    with pytest.raises(AssertionError, match="upload_not_found"):
+        await job.report(plan, "P" * 9)

@@ -66,3 +66,17 @@ def test_a_finding_names_the_tests_since_when_and_how_much_others_fail():
 )
 def test_little_is_no_finding(tests, times, shares):
     assert found_in(fleet(tests, times=times, shares=shares)) == ()
+
+
+def test_runs_from_before_that_are_contradicted_now_do_not_count():
+    story = in_an_old_repository()
+    before = [
+        story.ran(at(0.5, 30 * number), failing=failing, machine=machine)
+        for number in range(8)
+        for machine, failing in (("runner 1", {3, 4, 5}), ("runner 2", {6}), ("runner 3", ()))
+    ]
+    for each in before:
+        story.ran(at(13.9), code=each.code, kind=each.kind, pr=each.pr)
+    for machine in (*["runner 1"] * 10, "runner 2"):
+        story.ran(at(14.8), machine=machine)
+    assert found_in(story) == ()

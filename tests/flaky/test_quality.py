@@ -9,12 +9,12 @@ from service.testhealth.detector import past
 from service.testhealth.detector.index import Earlier
 from service.testhealth.detector.past import Rules, Stored
 from service.testhealth.detector.quality import FAILURES_MIN, FLAGS_MIN, Quality
+from service.testhealth.detector.repeats import Repeats
 from service.testhealth.reports.uploads import UploadClass
 from service.vocabulary import Health
 from tests.bench.flaky.ledger import OTHER, QUEUE, STABLE
 from tests.flaky.histories import START, Story, T, at
 from tests.flaky.test_index import Sets, told
-from tests.flaky.test_repeats import SELDOM, Repeating
 
 FLAKY = frozenset({Health.FLAKY})
 
@@ -51,6 +51,21 @@ def test_a_disagreement_on_other_code_after_the_flag_confirms_it():
     assert found.doubtful == ()
 
 
+def test_flags_by_repeated_runs_are_told_and_confirmed_by_them():
+    story = a_story([])
+    again = {"kind": STABLE, "pr": None}
+    repeated = [story.ran(at(day, 40), **again) for day in (20, 20.5, 25)]
+    rounds = tuple(
+        (told(each).id, Repeats(each.at, each.digest, each.job, each.code, "PPPPFPPPPP"))
+        for each in repeated
+    )
+    (found,) = replayed(story, repeats={T: rounds})
+    assert (found.quality.flags, counts(found)) == (1, (1, 0, 0))
+    assert found.quality.recall.missing == FAILURES_MIN, "no job failed by them"
+    (found,) = replayed(story, repeats={T: rounds[:2]})
+    assert [each.flag.since for each in found.doubtful] == [repeated[1].at]
+
+
 def test_a_flag_that_nothing_follows_is_not_confirmed_once_the_test_ran_often_enough():
     (found,) = replayed(a_story(TWICE, runs=12))
     assert counts(found) == (0, 1, 0)
@@ -65,20 +80,6 @@ def test_a_flag_after_which_the_test_hardly_ran_is_open_and_says_how_many_runs_a
     assert counts(found) == (0, 0, 1)
     flag = found.doubtful[0].flag
     assert flag.missing == flag.needed - flag.runs > 0
-
-
-def test_repeats_flag_a_test_and_confirm_its_flag():
-    story = Repeating()
-    story.passes(at(0), 40, timedelta(hours=20))
-    for day in (20, 21, 24):
-        story.repeated(day, SELDOM)
-    told_by_jobs = {T: tuple((f"id of {each.upload}", each) for each in story.repeats)}
-    (found,) = replayed(story, repeats=told_by_jobs)
-    assert counts(found) == (1, 0, 0)
-    assert found.flaky == (T,)
-    # They fail no job, so nothing was missed.
-    assert (found.failures, found.missed) == (0, ())
-    assert counts(replayed(story)[0]) == (0, 0, 0)
 
 
 def test_the_same_code_once_more_confirms_no_flag():

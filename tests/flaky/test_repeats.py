@@ -177,6 +177,13 @@ def test_a_fix_is_verified_when_the_old_rate_is_unlikely(flaky: Repeating) -> No
     assert last.code.startswith(f"sha:{found[2]}")
 
 
+def test_one_pull_request_silences_no_rounds_of_others(flaky: Repeating) -> None:
+    flaky.passes(at(0.5), 400, timedelta(days=0.5))
+    assert flaky.judged().value is Status.FLAKY
+    flaky.repeated(1.25, "FP" * 20, kind="pr", pr=7)
+    assert flaky.judged().value is Status.FLAKY, "its rounds alone are contradicted"
+
+
 def test_repeats_of_pull_requests_verify_nothing(flaky: Repeating) -> None:
     for number in range(20):
         flaky.repeated(1.5 + number / 20, CLEAN, kind="pr", pr=7)

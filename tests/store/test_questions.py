@@ -240,6 +240,7 @@ ARRAYS = frozenset(
         "report_issuers",
         "required",
         "rerun_ids",
+        "runner_ends",
         "revoked",
         "steps",
         "test_failure_exit_codes",

@@ -90,7 +90,7 @@ ROWS = {
     "failure_daily": 20_000,
     "pr_impact": 10_000,
     "repeat_plan": 10_000,
-    "test_repeats": 10_000,
+    "test_repeats": 20_000,
 }
 
 GIVEN = {
@@ -127,13 +127,10 @@ GIVEN = {
     "early_failure.proof": "'job'",
     "early_failure.standing": "'counts'",
     "upload.is_eligible": "(i % 10 <> 0)",
+    "upload.kind": "'stable'",
+    "repeat_plan.kind": "'stable'",
     "upload.passed": "'lost-' || (i % 50)",
     "upload.run_id": "'run-' || i",
-    "upload.runner_ends": "'[]'",
-    "upload.kind": "'stable'",
-    "upload.prs": "'[]'",
-    "upload.warnings": "'[]'",
-    "upload.files": "'[]'",
     "outcome_set.hash": "'hash-' || i",
     "attempt.no": "i % 5000",
     "attempt.outcome": "CASE i % 2 WHEN 0 THEN 'failed' ELSE 'passed' END",
@@ -146,7 +143,6 @@ GIVEN = {
     "times_of_day.day": "20513 - i % 400",
     "queue_wait.day": "20513 - i % 400",
     "repeat_plan.tests": "'[]'",
-    "repeat_plan.kind": "'stable'",
     "test_settings.flake_cost_alert_minutes": "CASE i % 100 WHEN 7 THEN 9 ELSE NULL END",
     "upload.is_noted": "(i % 100 <> 0)",
     "daily.day": "20513 - i % 400",
@@ -184,7 +180,7 @@ EARLY = EarlyFailure(
     *(Proof.JOB, EarlyStanding.COUNTS, NOW),
 )
 
-PLAN = RepeatPlan("new", "text-7", UploadClass.STABLE, (), NOW, 1000, NOW)
+PLAN = RepeatPlan("new", "text-7", UploadClass.STABLE, (), NOW, 1000)
 ROUNDS = StoredRepeats(6, "new", "text-7", NOW, "PFP", 1, 1, False, True)
 
 
@@ -213,7 +209,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "repeats.put_plan": lambda s: repeats.put_plan(s, PLACE, PLAN),
     "repeats.plan_of": lambda s: repeats.plan_of(s, 7, "text-6"),
     "repeats.has_plan": lambda s: repeats.has_plan(s, "text-6"),
-    "repeats.spent": lambda s: repeats.spent(s, 7, NOW - DAY, NOW),
+    "repeats.spent": lambda s: repeats.spent(s, 7, NOW - DAY),
     "repeats.note_report": lambda s: repeats.note_report(s, PLACE, PLAN, [ROUNDS]),
     "repeats.repeats_of": lambda s: repeats.repeats_of(s, 7, NOS),
     "repeats.failing": lambda s: repeats.failing(s, 7),

@@ -174,6 +174,7 @@ LIVE_ROUTES: tuple[Route, ...] = (
         RepeatsHeard,
         "organization_not_found",
         "plan_not_found",
+        "upload_not_found",
         "not_the_job",
         "conflicting_fields",
     ),

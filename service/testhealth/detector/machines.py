@@ -67,13 +67,20 @@ def found(
     `uploads` are when jobs that so many machines share ran, and where.
     """
     recent = [(at, ran) for at, ran in uploads if at > clock - WINDOW and ran.machine]
-    runs = Counter(ran.machine for ran in {ran for _, ran in recent})
+    distinct = {ran for _, ran in recent}
+    runs = Counter(ran.machine for ran in distinct)
     own: defaultdict[str, dict[int, list[Event]]] = defaultdict(dict)
     for no, of_test in events.items():
         owner, theirs = _owner(of_test, clock)
         if owner:
             own[owner][no] = theirs
-    failing = {machine: _runs_with(tests.values(), machine) for machine, tests in own.items()}
+    # What failed earlier may be contradicted in the window; its run is not one of `runs`.
+    failing = {
+        machine: {
+            each for each in _runs_with(tests.values(), machine) if Ran(machine, *each) in distinct
+        }
+        for machine, tests in own.items()
+    }
     known = {machine: len(failing.get(machine, ())) for machine in runs}
     return tuple(
         bad

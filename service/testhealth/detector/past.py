@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from service.testhealth.detector import quality, score
 from service.testhealth.detector.evidence import WINDOW_DAYS
 from service.testhealth.detector.health import Health
 from service.testhealth.detector.history import Change
-from service.testhealth.detector.index import Earlier, EvidenceIndex, TestFacts
+from service.testhealth.detector.index import NO_FACTS, Earlier, EvidenceIndex, TestFacts
 from service.testhealth.detector.quality import PastFlag, Quality
 from service.testhealth.detector.repeats import Repeats
 from service.testhealth.detector.spans import midnight
@@ -50,16 +50,16 @@ Texts = Mapping[str, Mapping[int, tuple[str, ...]]]
 class Stored:
     """The evidence that is stored.
 
-    `prs`: by upload, the pull requests that it tested. `repeats`: by test, with the ids of the
-    uploads whose jobs made them. `earlier`: what is known of the days before,
-    None if the oldest upload is the first one ever.
+    `prs`: by upload, the pull requests that it tested. `earlier`: what is known of the days before,
+    None if the oldest upload is the first one ever. `repeats`: by test, the ids of the uploads
+    whose jobs repeated it, and the rounds.
     """
 
     uploads: tuple[EvidenceUpload, ...]
     texts: Texts = field(default_factory=dict)
     prs: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    repeats: Mapping[int, tuple[tuple[str, Repeats], ...]] = field(default_factory=dict)
     earlier: Earlier | None = None
+    repeats: Mapping[int, tuple[tuple[str, Repeats], ...]] = field(default_factory=dict)
 
 
 class TestFlag(NamedTuple):
@@ -124,12 +124,14 @@ def replayed(stored: Stored, sets: PassedSets, variants: Sequence[Rules]) -> tup
     """Return what each of these settings would have said; empty without an upload."""
     found: list[Past] = []
     index: EvidenceIndex | None = None
+    facts: Mapping[int, TestFacts] = {}
     kinds: Mapping[str, UploadClass] = {}
     for rules in variants if stored.uploads else ():
         if index is None or kinds != rules.kinds:
-            index, kinds = _index_of(stored, sets, rules.kinds), rules.kinds
+            index, facts = _index_of(stored, sets, rules.kinds)
+            kinds = rules.kinds
         index.hold_against(rules.threshold)
-        found.append(_past(stored, index, rules))
+        found.append(_past(stored, (index, facts), rules))
     return tuple(found)
 
 
@@ -139,19 +141,34 @@ def beginning(stored: Stored) -> datetime:
     return midnight(first + (WINDOW_DAYS if stored.earlier else 0))
 
 
-def _index_of(stored: Stored, sets: PassedSets, kinds: Mapping[str, UploadClass]) -> EvidenceIndex:
-    recast = (
-        replace(each, kind=kinds[each.id]) if each.id in kinds else each for each in stored.uploads
-    )
+Judging: TypeAlias = tuple[EvidenceIndex, Mapping[int, TestFacts]]
+"""The evidence in uploads, and by test what is not in them."""
+
+
+def _index_of(stored: Stored, sets: PassedSets, kinds: Mapping[str, UploadClass]) -> Judging:
+    recast = {
+        each.id: replace(each, kind=kinds[each.id]) if each.id in kinds else each
+        for each in stored.uploads
+    }
     index = EvidenceIndex(score.THRESHOLDS["normal"], stored.earlier)
-    index.evidence.followed = stored.repeats.keys()
-    index.change(recast, (), sets)
-    return index
+    index.evidence.followed = frozenset(stored.repeats)
+    index.change(recast.values(), (), sets)
+    facts = {
+        no: TestFacts(
+            repeats=tuple(
+                (upload, replace(each, source=recast[upload].source, author=recast[upload].author))
+                for upload, each in of_test
+                if upload in recast
+            )
+        )
+        for no, of_test in stored.repeats.items()
+    }
+    return index, facts
 
 
-def _past(stored: Stored, index: EvidenceIndex, rules: Rules) -> Past:
-    since = beginning(stored)
-    tests = {test.no: test for test in _tests(index, stored, since)}
+def _past(stored: Stored, judging: Judging, rules: Rules) -> Past:
+    since, (index, _) = beginning(stored), judging
+    tests = {test.no: test for test in _tests(judging, since)}
     begun = sorted(
         (
             TestFlag(test.no, flag)
@@ -192,11 +209,12 @@ def _past(stored: Stored, index: EvidenceIndex, rules: Rules) -> Past:
     )
 
 
-def _tests(index: EvidenceIndex, stored: Stored, since: datetime) -> Iterator[_Test]:
+def _tests(judging: Judging, since: datetime) -> Iterator[_Test]:
     """Judge each test that could be anything but healthy."""
+    index, facts = judging
     for no in sorted(index.evidence.uploads.nos):
-        facts = TestFacts(repeats=stored.repeats.get(no, ()))
-        health, evidence = index.judge(no, facts), index.evidence_of(no, facts)
+        known = facts.get(no, NO_FACTS)
+        health, evidence = index.judge(no, known), index.evidence_of(no, known)
         if health is None or evidence is None:
             continue
         failures = list(quality.failures_of(evidence.events, since))

@@ -147,10 +147,9 @@ def _flag_of(span: FlakySpan, evidence: Evidence) -> PastFlag:
     before = span.first.events if span.first else ()
     codes, machine = {event.code for event in before}, _machine_of(before)
     standing = repeats.standing(evidence.repeats, evidence.passes, evidence.failures)
-    repeated = repeats.events_of(standing)
     later = (
         event.at
-        for event in sorted((*evidence.events, *repeated))
+        for event in sorted((*evidence.events, *repeats.events_of(standing)))
         if event.at > span.since
         and event.weight >= RENEWING_WEIGHT
         and event.code not in codes

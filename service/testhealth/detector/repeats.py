@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import accumulate
+from itertools import accumulate, islice
 from math import fsum, log
 
 from service.testhealth.detector.evidence import WINDOW_DAYS, Event, Passes, Stream, crowd_of
@@ -97,22 +97,39 @@ def standing(
 ) -> tuple[Repeats, ...]:
     """Return the repeats in order; none if ordinary runs contradict what they show.
 
-    A test may fail when it is repeated because it is repeated, or is alone.
+    If only those of one account's pull requests are why, these alone are left out: nobody silences
+    others.
     """
     ordered = tuple(sorted(repeats))
+    if not _is_contradicted(ordered, passes, failures):
+        return ordered
+    for author in sorted({each.author for each in ordered if each.source}):
+        others = tuple(each for each in ordered if not each.source or each.author != author)
+        if not _is_contradicted(others, passes, failures):
+            return others
+    return ()
+
+
+def _is_contradicted(
+    ordered: Sequence[Repeats], passes: Passes, failures: Sequence[datetime]
+) -> bool:
+    """Return whether ordinary runs fail far less often than these.
+
+    A test may fail when it is repeated because it is repeated, or is alone.
+    """
     showing = [each for each in ordered if disagrees(each.letters)]
     if not showing:
-        return ordered
+        return False
     rounds = sum(each.rounds for each in ordered)
     rate = sum(each.failed for each in showing) / rounds / CONTRADICTED_SLOWER
     first, last = showing[0].at.toordinal() - CONTRADICTED_DAYS, showing[-1].at.toordinal()
     failed = sum(1 for at in failures if first <= at.toordinal() <= last)
     expected = rate * (passes.between(first, last) + failed)
     if failed >= expected:
-        return ordered
+        return False
     # A bound of the chance of so few failures, by Chernoff.
     unlikely = expected - failed + (failed * log(failed / expected) if failed else 0.0)
-    return () if unlikely >= -log(UNLIKELY) else ordered
+    return unlikely >= -log(UNLIKELY)
 
 
 def events_of(repeats: Iterable[Repeats]) -> tuple[Event, ...]:
@@ -143,11 +160,14 @@ class Rounds:
     repeats: tuple[Repeats, ...] = ()
     _times: tuple[datetime, ...] = field(init=False, repr=False)
     _sums: tuple[int, ...] = field(init=False, repr=False)
+    _stable: tuple[Repeats, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_times", tuple(each.at for each in self.repeats))
         sums = accumulate((each.rounds for each in self.repeats), initial=0)
         object.__setattr__(self, "_sums", tuple(sums))
+        stable = tuple(each for each in self.repeats if not each.source)
+        object.__setattr__(self, "_stable", stable)
 
     def between(self, start: datetime, at: datetime) -> tuple[int, int]:
         """Return how many rounds and plans there were, both ends included."""
@@ -165,23 +185,27 @@ class Rounds:
         rounds, plans = self.between(start, at)
         return RepeatTally(weight, rounds, plans, mean)
 
-    def verified(self, last: datetime, failures: Sequence[datetime]) -> Verified | None:
-        """Return when a test was mended that disagreed at `last` for the last time, None: not yet.
+    def verified(
+        self, last: datetime, failures: Sequence[datetime], until: datetime
+    ) -> Verified | None:
+        """Return when a test was mended that disagreed at `last` for the last time.
+
+        None: not yet, at `until`.
 
         Only stable branches say so, and only of what rounds on them have shown before. Each
         failure, of a round or of an ordinary run, begins the count anew.
         """
-        stable = [each for each in self.repeats if not each.source]
         start = last - timedelta(days=WINDOW_DAYS)
         known, since = _Shown(), last
         clean: list[Repeats] = []
-        for each in stable:
+        for each in islice(self._stable, bisect_left(self._stable, start, key=_time), None):
+            if each.at > until:
+                break
             newest = bisect_right(failures, each.at) - 1
             if newest >= 0 and failures[newest] > since:
                 since, clean = failures[newest], []
             if each.at <= last or each.failed:
-                if each.at >= start:
-                    known.take([*clean, each])
+                known.take([*clean, each])
                 since, clean = max(since, each.at), []
                 continue
             clean.append(each)
@@ -189,6 +213,10 @@ class Rounds:
             if known.is_over(rounds, len(clean)):
                 return Verified(each.at, rounds, each.sha, known.failed, known.rounds)
         return None
+
+
+def _time(repeats: Repeats) -> datetime:
+    return repeats.at
 
 
 @dataclass

@@ -360,8 +360,8 @@ class _Walk:
             return
         held, day = self._holds[-1], at.toordinal()
         newest = held.at if self._newest is None else max(held.at, self._newest.at)
-        quiet = self._verified(newest)
-        if quiet is not None and (quiet.until > at or (quiet.until == at and not is_end)):
+        quiet = self._verified(newest, at)
+        if quiet is not None and quiet.until == at and not is_end:
             quiet = None
         # Most events follow the one before within hours: then nothing need be counted.
         if day > newest.toordinal():
@@ -377,9 +377,9 @@ class _Walk:
             self._spans.append(replace(ended, quiet_days=days, holds=holds, verified=verified))
             self._begin(quiet.until)
 
-    def _verified(self, newest: datetime) -> Quiet | None:
-        """Return the end that repeats have shown."""
-        found = self._results.rounds.verified(newest, self._results.failures)
+    def _verified(self, newest: datetime, at: datetime) -> Quiet | None:
+        """Return the end that repeats have shown by then."""
+        found = self._results.rounds.verified(newest, self._results.failures, at)
         if found is None:
             return None
         days = found.until.toordinal() - newest.toordinal()

@@ -5,7 +5,7 @@ the evidence or the settings change, or for ten minutes (docs/design/quality-on-
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
@@ -286,18 +286,13 @@ async def _read(
     earlier = await runtime.store.read(_earlier, repository.id, oldest)
     prs = {each.id: each.prs for each in asked.uploads if each.prs}
     ordered = tuple(sorted(read, key=lambda each: (each.at, each.digest)))
-    failed = {no for each in read for no in each.attempts}
-    repeated = await runtime.store.read(_repeats, repository.id, failed)
-    return Stored(ordered, texts, prs, repeated, earlier), CarriedSets(packed)
-
-
-def _repeats(
-    session: Tx, repository_id: int, failed: Set[int]
-) -> Mapping[int, tuple[tuple[str, Repeats], ...]]:
-    """Return the repeats of tests that failed in a job, or when they were repeated."""
-    return repeats.repeats_of(
-        session, repository_id, failed | repeats.failing(session, repository_id)
-    )
+    # Those of tests that never failed in a round flag nothing.
+    failing = sorted(await runtime.store.read(repeats.failing, repository.id))
+    repeated: dict[int, tuple[tuple[str, Repeats], ...]] = {}
+    for first in range(0, len(failing), READ_AT_ONCE):
+        nos = failing[first : first + READ_AT_ONCE]
+        repeated |= await runtime.store.read(repeats.repeats_of, repository.id, nos)
+    return Stored(ordered, texts, prs, earlier, repeated), CarriedSets(packed)
 
 
 def _portion(

@@ -44,9 +44,6 @@ NEW_FOR = timedelta(days=3)
 FAILED_MAX = 10
 """Failed tests of a job that are repeated; more of them were broken by its code."""
 
-GRACE = timedelta(minutes=10)
-"""A plan lapses so long after the time that it reserves."""
-
 REPORTED_WITHIN = timedelta(days=1)
 LETTERS_MAX = 1000
 
@@ -136,7 +133,7 @@ def _planned(
     standing = _standing(tests, upload, asked, doubts)
     if standing is not PlanStanding.PLANNED or minutes is None:
         return Plan(standing)
-    spent = stored.spent(session, repository.id, _midnight(now), now)
+    spent = stored.spent(session, repository.id, _midnight(now))
     kind = UploadClass(upload.kind)
     test_time = upload.counts.get("test_time_ms", 0) / 1000
     seconds = repeats.seconds_of(kind, test_time, minutes * 60.0, spent.seconds, spent.in_pulls)
@@ -152,7 +149,6 @@ def _planned(
         tests=portions,
         asked_at=now,
         reserved_ms=round(seconds * 1000),
-        lapses_at=now + timedelta(seconds=seconds) + GRACE,
     )
     stored.put_plan(session, tests.place, made)
     listed = {
@@ -301,7 +297,7 @@ async def report(
 ) -> Heard:
     """Take in what a job repeated; repeating it changes nothing.
 
-    Raises NotFound(plan_not_found), Invalid(not_the_job, conflicting_fields).
+    Raises NotFound(plan_not_found, upload_not_found), Invalid(not_the_job, conflicting_fields).
     """
     meta, doubts = await classify.checked(runtime, caller, repository, sent.meta)
     about = (replace(sent, meta=meta), doubts)
@@ -343,8 +339,9 @@ def _reported(
     )
     if made.reported_at is not None:
         return heard, None
-    spent = round(min(max(sent.seconds, 0.0), 86_400.0) * 1000)
-    done = replace(made, reported_at=now, spent_ms=spent)
+    # A job that says more would spend what others may spend.
+    spent_ms = min(round(sent.seconds * 1000), made.reserved_ms)
+    done = replace(made, reported_at=now, spent_ms=spent_ms)
     stored.note_report(session, tests.place, done, found)
     index = judge.judge(tests, (), repeated=[each.no for each in found])
     return heard, judge.kept_of(tests, index)

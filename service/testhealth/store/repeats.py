@@ -14,7 +14,6 @@ from sqlalchemy import (
     delete,
     func,
     insert,
-    or_,
     select,
     update,
 )
@@ -26,7 +25,7 @@ from service.testhealth.repeats import Portion
 from service.testhealth.reports.uploads import EvidenceUpload, UploadClass
 from service.testhealth.store import uploads as test_uploads
 from service.testhealth.store.attempts import cases
-from service.testhealth.store.cases import Place, in_parts, keys_of
+from service.testhealth.store.cases import IS_UNHEALTHY, Place, in_parts, keys_of
 from service.testhealth.store.tables_costs import TimesOfWeekRow
 from service.testhealth.store.tables_repeats import RepeatPlanRow, RepeatsRow
 from service.testhealth.store.uploads import Upload, uploads
@@ -43,7 +42,6 @@ class RepeatPlan:
     tests: tuple[Portion, ...]
     asked_at: datetime
     reserved_ms: int
-    lapses_at: datetime
     reported_at: datetime | None = None
     spent_ms: int | None = None
 
@@ -102,15 +100,13 @@ def has_plan(session: Connection, upload_id: str) -> bool:
     )
 
 
-def spent(session: Connection, repository_id: int, since: datetime, now: datetime) -> Spent:
-    """Return what was spent or is reserved since a moment."""
-    is_reserved = and_(plans.c.spent_ms.is_(None), plans.c.lapses_at > now)
+def spent(session: Connection, repository_id: int, since: datetime) -> Spent:
+    """Return what was spent since a moment, or reserved by jobs that have not reported."""
     statement = (
         select(plans.c.kind, func.sum(func.coalesce(plans.c.spent_ms, plans.c.reserved_ms)))
         .where(
             plans.c.repository_id == repository_id,
             plans.c.asked_at >= since,
-            or_(plans.c.spent_ms.is_not(None), is_reserved),
         )
         .group_by(plans.c.kind)
     )
@@ -200,9 +196,8 @@ def history_of(
 
 def flaky(session: Connection, repository_id: int) -> tuple[int, ...]:
     """Return tests that are flaky."""
-    return _nos(
-        session, repository_id, cases.c.status == Health.FLAKY.value, cases.c.status_since.desc()
-    )
+    is_flaky = and_(cases.c.status == Health.FLAKY.value, IS_UNHEALTHY)
+    return _nos(session, repository_id, is_flaky, cases.c.status_since.desc())
 
 
 def failed_since(session: Connection, repository_id: int, since: datetime) -> tuple[int, ...]:
@@ -213,18 +208,13 @@ def failed_since(session: Connection, repository_id: int, since: datetime) -> tu
 
 
 def new_since(session: Connection, repository_id: int, since: datetime) -> tuple[int, ...]:
-    """Return tests that ran first since a moment; none while the repository has only such.
-
-    They are among those of the highest numbers, which are given in order.
-    """
+    """Return tests that ran first since a moment; none while the repository has only such."""
     here = (cases.c.repository_id == repository_id, cases.c.is_known.is_(True))
-    oldest = select(cases.c.first_run_at).where(*here).order_by(cases.c.no).limit(1)
-    first_run_at = session.execute(oldest).scalar()
-    if first_run_at is None or first_run_at >= since:
+    older = select(cases.c.no).where(*here, cases.c.first_run_at < since)
+    is_older = older.order_by(cases.c.no).limit(1)
+    if session.execute(is_older).first() is None:
         return ()
-    newest = select(cases.c.no, cases.c.first_run_at).where(*here).order_by(cases.c.no.desc())
-    found = session.execute(newest.limit(CANDIDATES_MAX))
-    return tuple(row.no for row in found if row.first_run_at >= since)
+    return _nos(session, repository_id, cases.c.first_run_at >= since, cases.c.no.desc())
 
 
 def _nos(

@@ -14,8 +14,8 @@ _GIVEN = {"autoincrement": False}
 class RepeatPlanRow(Row, table=True):
     """The tests that a job repeats after its upload (docs/design/active-evidence.md 3).
 
-    `kind` is that of the upload. `reserved_ms` count as spent until `lapses_at`, or until the job
-    has reported at `reported_at` that it spent `spent_ms`.
+    `kind` is that of the upload. `reserved_ms` count as spent until the job has reported at
+    `reported_at` that it spent `spent_ms`.
     """
 
     __tablename__ = "repeat_plan"
@@ -33,7 +33,6 @@ class RepeatPlanRow(Row, table=True):
     tests: str = Field(sa_type=Json)
     asked_at: datetime = Field(sa_type=Utc)
     reserved_ms: int = Field(sa_type=Id)
-    lapses_at: datetime = Field(sa_type=Utc)
     reported_at: datetime | None = Field(sa_type=Utc)
     spent_ms: int | None = Field(sa_type=Id)
 

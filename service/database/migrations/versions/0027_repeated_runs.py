@@ -22,7 +22,6 @@ def upgrade() -> None:
         sa.Column("tests", sa.Text(), nullable=False),
         sa.Column("asked_at", TIME, nullable=False),
         sa.Column("reserved_ms", BIG, nullable=False),
-        sa.Column("lapses_at", TIME, nullable=False),
         sa.Column("reported_at", TIME),
         sa.Column("spent_ms", BIG),
         sa.PrimaryKeyConstraint("id", name="pk_repeat_plan"),
