@@ -215,7 +215,7 @@ FAULTS = {
     "a delivery is acknowledged before it is stored": Fault(
         _replaced(deliveries, "accept", _acknowledged_first), 2
     ),
-    "claims of a dead process are never freed": Fault(_replaced(inbox, "release", _nothing), 9),
+    "claims of a dead process are never freed": Fault(_replaced(inbox, "release", _nothing), 15),
     "effects of a dead process are never read back": Fault(
         _replaced(outbox, "reopen_sent", _nothing), 5
     ),
