@@ -114,7 +114,8 @@ def _figures(past: Json) -> Iterator[tuple[str, str]]:
 def _at_least(past: Json) -> str:
     share = past["precision_at_least"]
     if share is None:
-        return f"too little evidence: {past['flags_missing']} more flags needed that can be told"
+        missing = past["flags_missing"]
+        return f"too little evidence: {missing} more flags with a known outcome are needed"
     return f"at least {tests.percent(share)}"
 
 

@@ -94,7 +94,9 @@ def _repeat(done: Repeatable, stop: threading.Event) -> None:
         letters = _run(done.command, tests, seconds, stop)
         _report(done, plan, letters, _CLOCK.monotonic_s() - began_s)
         if stop.is_set():
-            output.log("headgate: told to end, which changes no result of this job")
+            output.log(
+                "headgate: a signal ended the repeats; the exit code of this job stays as it was"
+            )
         _say(tests, letters)
     except RequestFailed as failed:
         output.log(f"headgate: no test is run again: {failed.reason}")
@@ -147,9 +149,9 @@ def _run(
             folder = Path(name)
             variables = _prepared(folder, tests, wanted)
             _run_once(command, variables, left_s / left, stop)
-            told = _letters_in(folder / "live")
+            reported = _letters_in(folder / "live")
         for at, word in enumerate(letters):
-            letters[at] = "/".join(filter(None, (word, told.get(at, ""))))
+            letters[at] = "/".join(filter(None, (word, reported.get(at, ""))))
     return letters
 
 
@@ -202,7 +204,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 
 def _letters_in(path: Path) -> dict[int, str]:
-    """Return what the runner told: letters by the place of a test in the file."""
+    """Return the letters that the runner reported, by the place of each test in its file."""
     found: defaultdict[int, str] = defaultdict(str)
     for line in lines_in(path):
         at, outcome = line.get("at"), line.get("outcome")

@@ -131,7 +131,9 @@ class QualityPage:
     def precision(self) -> str:
         """`at least 92 %`."""
         share = self.past.quality.precision if self.past else Bounds(None, None)
-        missing = f"too little evidence: {share.missing:,} more flags needed that can be told"
+        missing = (
+            f"too little evidence: {share.missing:,} more flags with a known outcome are needed"
+        )
         if share.low is None:
             return missing
         return _percent(1) if share.low == 1 else f"at least {_percent(share.low)}"

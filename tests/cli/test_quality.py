@@ -93,7 +93,7 @@ def test_too_little_evidence_is_said_with_the_number_that_is_missing(api, capsys
     api.says(QUALITY, {**SPAN, **NOTHING, "tests": 0, "past": None, **lists})
     assert headgate("quality") == 0
     shown = capsys.readouterr().out
-    assert "too little evidence: 8 more flags needed that can be told" in shown
+    assert "too little evidence: 8 more flags with a known outcome are needed" in shown
     assert "too little evidence: 20 more flaky failures needed" in shown
     assert headgate("quality") == 0
     assert "No evidence is stored yet" in capsys.readouterr().out

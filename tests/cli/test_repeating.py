@@ -121,7 +121,10 @@ def test_a_job_that_is_told_to_end_leaves_no_repeats_behind_and_keeps_its_result
     api.says(PLAN, {**PLANNED, "seconds": 60})
     asks_to_end = f"echo $$ > {tmp_path}/pid; kill -{number} $PPID; sleep 60"
     repeat(api, "sh", "-c", asks_to_end)
-    assert "told to end, which changes no result of this job" in capsys.readouterr().err
+    assert (
+        "a signal ended the repeats; the exit code of this job stays as it was"
+        in capsys.readouterr().err
+    )
     assert sent(api, REPORT)["tests"] == []
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)

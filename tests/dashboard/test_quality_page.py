@@ -39,7 +39,7 @@ async def test_the_page_names_flags_and_failures_and_tries_settings_before_they_
     async with browsing(stage.runtime, token) as browser:
         page = await browser.see(PAGE)
         assert "1 of 2 flags are confirmed so far" in page.text
-        assert "too little evidence: 9 more flags needed that can be told" in page.text
+        assert "too little evidence: 9 more flags with a known outcome are needed" in page.text
         assert "too little evidence: 27 more flaky failures needed" in page.text
         assert "more passes would tell" in page.text
         assert "mail" in page.text

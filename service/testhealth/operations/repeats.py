@@ -28,6 +28,7 @@ from service.testhealth.reports.uploads import PASSED, UploadClass
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import cases, listings, states
 from service.testhealth.store import repeats as stored
+from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.repeats import RepeatPlan, StoredRepeats
@@ -210,15 +211,11 @@ def _candidates(
 ) -> Iterator[Candidate]:
     """Every test of the job that could be repeated, each once, by its strongest reason."""
     session, here, now = tests.session, tests.place.repository_id, tests.context.now
-    failed = _failed_in(tests, upload)
-    ran = set(failed)
+    attempts = test_attempts.attempts_of(session, upload.id)
+    failed = _failed_in(attempts)
+    ran = {each.no for each in attempts if each.outcome is not Outcome.SKIPPED}
     if upload.passed is not None:
         ran |= set(tests.sets.numbers(upload.passed))
-    ran |= {
-        each.no
-        for each in test_attempts.attempts_of(session, upload.id)
-        if each.outcome is not Outcome.SKIPPED
-    }
     flaky = [no for no in stored.flaky(session, here) if no in ran]
     recent = [no for no in stored.failed_since(session, here, now - SUSPECTED_FOR) if no in ran]
     repeated = stored.failing(session, here) & ran
@@ -235,6 +232,7 @@ def _candidates(
         if _is_suspected(history.get(no, ()), judged[no].numbers.score if no in judged else None)
     ]
     is_broken_by_code = len(failed) > FAILED_MAX
+    is_pull = upload.kind == UploadClass.PR.value
     known: set[int] = set()
     for because, nos in (
         (RepeatedBecause.FLAKY, flaky),
@@ -248,20 +246,16 @@ def _candidates(
                 continue
             known.add(no)
             rounds = _rounds_of(because, history.get(no, ()), _midnight(now))
-            is_pull = upload.kind == UploadClass.PR.value
-            if (
-                is_pull
-                and because is RepeatedBecause.FLAKY
-                and (rounds >= repeats.FLAKY_IN_PULLS_MAX)
-            ):
+            is_flaky = because is RepeatedBecause.FLAKY
+            if is_pull and is_flaky and rounds >= repeats.FLAKY_IN_PULLS_MAX:
                 continue
             yield Candidate(no, because, seconds.get(no, usual), rounds)
 
 
-def _failed_in(tests: RepositoryTests, upload: Upload) -> list[int]:
-    """Return the tests whose last attempt failed in the upload."""
+def _failed_in(attempts: Iterable[StoredAttempt]) -> list[int]:
+    """Return the tests whose last attempt failed in an upload."""
     last: dict[int, Outcome] = {}
-    for each in test_attempts.attempts_of(tests.session, upload.id):
+    for each in attempts:
         if each.is_comparable:
             last[each.no] = each.outcome
     return [no for no, outcome in last.items() if outcome is Outcome.FAILED]
@@ -360,7 +354,7 @@ def _rounds_in(
     }
     letters = {no: word for no, word in letters.items() if word}
     disagreeing = sum(map(rules.disagrees, letters.values()))
-    failed = set(_failed_in(tests, upload))
+    failed = set(_failed_in(test_attempts.attempts_of(tests.session, upload.id)))
     return [
         StoredRepeats(
             no=no,

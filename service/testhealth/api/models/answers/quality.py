@@ -79,7 +79,7 @@ class JudgedPast(SnakeAnswer):
     can be told, or more than a quarter of them cannot. For example `0.92`.
     """
     flags_missing: Count
-    """How many more flags are needed for that share of which it can be told."""
+    """How many more flags with a known outcome are needed for that share."""
     failures_caught: Count
     """Flaky failures that happened while their test was flagged."""
     failures_missed: Count
