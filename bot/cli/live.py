@@ -81,11 +81,7 @@ def followed(job: Job, started_s: float) -> Iterator[Followed]:
     try:
         token = FreshToken(job.service)
         followed = Followed(_prepare(folder, job, token), [], [])
-        sources = (
-            LiveFile(folder / "live"),
-            ReportFiles(job.globs, started_s, are_final=job.reports_are_final),
-        )
-        follower = _Follower(_Reporter(job, token), sources)
+        follower = _Follower(_Reporter(job, token), sources_of(job, folder, started_s))
         follower.start()
         try:
             yield followed
@@ -95,6 +91,12 @@ def followed(job: Job, started_s: float) -> Iterator[Followed]:
             followed.spoken.extend(live_lines.begun_in(folder / "live"))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def sources_of(job: Job, folder: Path, started_s: float) -> list[LiveFile | ReportFiles]:
+    """Return what is read while the command runs: reports only if their failures are final."""
+    lines = LiveFile(folder / "live")
+    return [lines, ReportFiles(job.globs, started_s)] if job.reports_are_final else [lines]
 
 
 def _prepare(folder: Path, job: Job, token: FreshToken) -> dict[str, str]:

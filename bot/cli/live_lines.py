@@ -115,14 +115,13 @@ class LiveFile:
 class ReportFiles:
     """Report files that appear or change while the command runs, as Gradle and Maven write them.
 
-    A file is read when its content is whole, and again after it has changed. `are_final`: a runner
-    that has written a file tries none of its tests again.
+    A file is read when its content is whole, and again after it has changed. The runner tries none
+    of its tests again.
     """
 
-    def __init__(self, globs: Sequence[str], since_s: float, *, are_final: bool) -> None:
+    def __init__(self, globs: Sequence[str], since_s: float) -> None:
         self._globs = globs
         self._since_s = since_s
-        self._are_final = are_final
         self._seen: dict[str, tuple[int, int]] = {}
         self._next_s = 0.0
 
@@ -168,7 +167,7 @@ class ReportFiles:
                 case.parent,
                 case.file,
                 has_passed=case.outcome is Outcome.PASSED,
-                is_final=self._are_final,
+                is_final=True,
             )
             for case in report.cases
             if case.kind is CaseKind.TEST and case.outcome is not Outcome.SKIPPED

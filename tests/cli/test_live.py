@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from bot.cli import app, live
+from bot.cli.job_service import JobService
 from bot.cli.live_lines import LINE_BYTES_MAX, LiveFile, parse
+from service.vocabulary import RepoRef
 from tests.cli.processes import END_TIMEOUT_S, started
 from tests.cli.service import an_upload
 
@@ -132,16 +134,22 @@ def test_what_the_service_refuses_is_tried_once(api):
     assert len(sent(api)) <= 1
 
 
-@pytest.mark.parametrize("is_final", [True, False])
-def test_a_report_file_is_read_as_soon_as_it_is_whole(api, is_final):
+def test_a_report_file_is_read_as_soon_as_it_is_whole(api):
     answers(api, "counts")
     half = f"pathlib.Path('a.xml').write_text({CASES[:30]!r}); "
     program = half + f"os.mkdir('b'); pathlib.Path('b/TEST-a.xml').write_text({CASES!r})"
-    options = ["--junit", "**/TEST-*.xml", *(["--reports-are-final"] if is_final else [])]
-    with following(program, *options) as child:
+    with following(program, "--junit", "**/TEST-*.xml", "--reports-are-final") as child:
         assert "A::a failed" in child.stderr.readline()
         assert ends(child) == 3
-    assert sent(api) == [("a", is_final, False)]
+    assert sent(api) == [("a", True, False)]
+
+
+def test_report_files_of_a_runner_that_may_try_again_wait_for_the_end_of_the_command(tmp_path):
+    service = JobService("http://127.0.0.1:1", None, RepoRef("github.com", "octo", "widgets"))
+    job = live.Job(service, {}, ("*.xml",), reports_are_final=False)
+    (only,) = live.sources_of(job, tmp_path, 0.0)
+    assert isinstance(only, LiveFile)
+    assert len(live.sources_of(job._replace(reports_are_final=True), tmp_path, 0.0)) == 2
 
 
 @pytest.mark.parametrize(
