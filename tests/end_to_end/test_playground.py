@@ -67,8 +67,9 @@ class Visitor:
 
     async def over(self, name: str) -> None:
         """Wait for the end of a story."""
-        async with asyncio.timeout(OVER_WITHIN_S):
-            await self.played.playing[name]
+        await asyncio.wait([self.played.playing[name]], timeout=OVER_WITHIN_S)
+        assert self.played.playing[name].done(), self.told()
+        await self.played.playing[name]
 
     def number_of(self, title: str) -> int:
         """The number of the pull request with a title."""
@@ -305,6 +306,7 @@ async def test_ctrl_c_ends_it_with_the_proofs_and_its_first_address_is_the_page(
         async with clock.running(), asyncio.timeout(OVER_WITHIN_S):
             playing = asyncio.create_task(run.playground(options))
             while "Ctrl-C" not in said:
+                assert not playing.done(), playing.exception()
                 await clock.sleep(0.1)
                 said += capsys.readouterr().out
             os.kill(os.getpid(), signal.SIGINT)
