@@ -51,9 +51,9 @@ async def _run_command(
         return Done("failure", message, message)
     async with repository.world.command_places:
         with tempfile.TemporaryDirectory(prefix="sandbox-ci-") as folder:
-            await asyncio.to_thread(
-                export, repository.git.objects, run_of_ci.tested_sha, Path(folder)
-            )
+            # What is read is kept, by one thread for itself.
+            apart = Objects(repository.git.objects.folder)
+            await asyncio.to_thread(export, apart, run_of_ci.tested_sha, Path(folder))
             environment = {**_environment(repository, run_of_ci), **own}
             done = await _shell(plan.run, Path(folder), environment, plan.timeout_s)
             return replace(done, report=_report(Path(folder), plan.junit))

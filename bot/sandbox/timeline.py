@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Protocol
 
 SETTLE_JOBS_MAX = 50_000  # a world that wants more never comes to rest
@@ -179,9 +180,10 @@ class Timeline:
                 if len(self._running) >= JOBS_AT_ONCE:
                     await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
                     continue
-                task = asyncio.ensure_future(heapq.heappop(self._jobs).act())
+                job = heapq.heappop(self._jobs)
+                task = asyncio.ensure_future(job.act())
                 self._running.add(task)
-                task.add_done_callback(self._running.discard)
+                task.add_done_callback(partial(self._ended, job.name))
             # Not `wait_for`: up to Python 3.11 it swallows a cancel that comes with a wake-up.
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._real_seconds_left()):
@@ -193,6 +195,13 @@ class Timeline:
         for job in jobs:
             job.cancel()
         await asyncio.gather(*jobs, return_exceptions=True)
+
+    def _ended(self, name: str, task: asyncio.Task[None]) -> None:
+        """Forget a job; one that broke is told at once, with its name."""
+        self._running.discard(task)
+        if not task.cancelled() and (broken := task.exception()):
+            told = {"message": f"{name} broke", "exception": broken, "task": task}
+            task.get_loop().call_exception_handler(told)
 
     def _real_seconds_left(self) -> float:
         due = self.next_due()

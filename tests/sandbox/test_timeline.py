@@ -99,6 +99,26 @@ async def test_a_world_that_is_cancelled_in_the_tick_in_which_it_was_woken_stops
     assert turning.cancelled()
 
 
+async def test_a_job_that_breaks_is_told_at_once_and_stops_no_other(line):
+    done, told = asyncio.Event(), asyncio.Queue[str]()
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, about: told.put_nowait(about["message"]))
+
+    async def breaks():
+        raise OSError("the disk is full")
+
+    async def act():
+        done.set()
+
+    line.later(0, "CI check unit of octo/widgets", breaks)
+    turning = asyncio.create_task(line.run())
+    async with asyncio.timeout(STOPS_WITHIN_S):
+        assert await told.get() == "CI check unit of octo/widgets broke"
+        line.later(0, "another job", act)
+        await done.wait()
+    turning.cancel()
+
+
 async def test_a_test_may_bring_the_clock_of_the_service():
     clock = ManualClock(START)
     async with running(SandboxOptions(clock=clock)) as sandbox:
