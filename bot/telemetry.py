@@ -17,6 +17,8 @@ from structlog.typing import EventDict, Processor
 
 from service.clock import Clock
 
+log = structlog.get_logger()
+
 MASK = "[masked]"
 
 # docs/design/security.md 7: provider tokens, our tokens, signing secrets, keys, credentials in
@@ -79,6 +81,7 @@ def start(
     """
     target = stream or sys.stderr
     as_text = log_format == "text" or (log_format == "auto" and target.isatty())
+    lines = Lines(target)
     processors: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -90,13 +93,39 @@ def start(
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[log_level]),
-        logger_factory=structlog.PrintLoggerFactory(target),
+        logger_factory=lambda *_: lines,
         cache_logger_on_first_use=False,
     )
     root = logging.getLogger()
     root.handlers = [Forwarded()]
     root.setLevel(max(LEVELS[log_level], logging.WARNING))
     logging.captureWarnings(capture=True)
+
+
+class Lines:
+    """Writes lines to a stream. One that is full, or that nobody reads, stops no work.
+
+    The first line that is written again is followed by the number of those that were lost.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lost = 0
+
+    def info(self, line: str) -> None:
+        """Write a line, whatever its level."""
+        try:
+            self._stream.write(f"{line}\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._lost += 1
+            return
+        lost, self._lost = self._lost, 0
+        if lost:
+            # The disk was full, or nobody took the log; the work went on.
+            log.warning("log_lines_lost", lines=lost)
+
+    debug = warning = error = critical = info
 
 
 class Stamp:

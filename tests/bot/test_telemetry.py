@@ -1,5 +1,6 @@
 """The log: its form, and what never stands in it."""
 
+import errno
 import io
 import json
 import logging
@@ -55,6 +56,32 @@ def test_facts_bound_at_the_edge_stand_in_every_line():
     with structlog.contextvars.bound_contextvars(request_id="r1"):
         structlog.get_logger().info("request", status=200)
     assert json.loads(stream.getvalue())["request_id"] == "r1"
+
+
+class Full(io.StringIO):
+    """A log on a disk that is full at first."""
+
+    is_full = True
+
+    def flush(self):
+        if self.is_full:
+            self.seek(0)
+            self.truncate()
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("level", ["info", "warning", "error", "exception"])
+def test_lines_that_cannot_be_written_are_counted_once_one_can(level):
+    stream = Full()
+    telemetry.start("json", "info", AtNoon(), stream)
+    for _ in range(3):
+        getattr(structlog.get_logger(), level)("turn")
+    stream.is_full = False
+    for _ in range(2):
+        structlog.get_logger().info("turn")
+    found = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [each["event"] for each in found] == ["turn", "log_lines_lost", "turn"]
+    assert found[1]["lines"] == 3
 
 
 def test_off_a_terminal_auto_means_json():

@@ -34,10 +34,12 @@ def log_kept():
     """Commands run in this process may set up the log; afterwards it is as before."""
     root = logging.getLogger()
     before = root.handlers, root.level
-    yield
-    root.handlers, root.level = before
-    logging.captureWarnings(capture=False)
-    structlog.reset_defaults()
+    try:
+        yield
+    finally:
+        root.handlers, root.level = before
+        logging.captureWarnings(capture=False)
+        structlog.reset_defaults()
 
 
 class Service:

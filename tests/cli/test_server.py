@@ -109,6 +109,19 @@ def test_serve_starts_answers_keeps_its_state_to_itself_and_ends_with_0(tmp_path
     assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
 
 
+def test_serve_works_and_ends_though_nobody_takes_its_log_any_more(tmp_path, github):
+    with processes.serving(tmp_path, HEADGATE_LOG_LEVEL="debug", **github) as service:
+        service.child.stderr.close()
+        for _ in range(2):
+            with pytest.raises(urllib.error.HTTPError, match="401"):
+                urllib.request.urlopen(f"{service.url}/v1/tokens/self")
+        with urllib.request.urlopen(f"{service.url}/readyz") as answer:
+            assert answer.status == 200
+        service.child.send_signal(signal.SIGTERM)
+        assert service.child.wait(processes.END_TIMEOUT_S) == 0
+        service.child.stderr = None
+
+
 def test_a_second_serve_over_the_same_state_is_refused_with_the_first_ones_pid(
     service, refused, github
 ):
