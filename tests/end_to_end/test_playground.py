@@ -28,7 +28,7 @@ from tests.harness.machine import free_port
 from tests.harness.published import Traffic
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-OVER_WITHIN_S = 120
+OVER_WITHIN_S = 240
 FAST = 8.0
 SPEED = 6.0
 
