@@ -168,7 +168,7 @@ class _Reporter:
         self._job = job
         self._token = token
         self._org = ""
-        self._sent: dict[tuple[str, str, str, str], bool] = {}
+        self._sent: set[tuple[str, str, str, str]] = set()
         self._last_counted: EndedTest | None = None
         self.is_done = False
 
@@ -182,20 +182,16 @@ class _Reporter:
                 self._last_counted = None
                 output.log(f"headgate: {_shown(ended)} passed when it was tried again")
             return
-        is_known = self._sent.get(ended.names, False) or (
-            ended.names in self._sent and not ended.is_final
-        )
-        # The last try of a test that was sent before takes no place of its own.
-        is_full = ended.names not in self._sent and len(self._sent) >= REPORTS_MAX
-        if self._last_counted is not None or is_known or is_full:
+        is_full = len(self._sent) >= REPORTS_MAX
+        if self._last_counted is not None or ended.names in self._sent or is_full:
             return
-        self._sent[ended.names] = ended.is_final
+        self._sent.add(ended.names)
         answer = self._send(ended)
         standing = str(answer.get("standing", "")).lower()
         if standing == "counts":
             self._last_counted = ended
             output.log(f"headgate: {_shown(ended)} failed; the test run is judged by it")
-        elif standing == UNPROVED and ended.is_final:
+        elif standing == UNPROVED:
             output.log(
                 f"headgate: {_shown(ended)} failed; not judged early: {answer.get('message', '')}"
             )
@@ -225,7 +221,7 @@ def _request_of(job: Job, org: str, ended: EndedTest) -> Request:
         "classname": ended.classname,
         "parent": ended.parent,
         "file_path": ended.file,
-        "final": ended.is_final,
+        "final": True,
         "passed": ended.has_passed,
     }
     return Request(REPORT, {"Content-Type": "application/json"}, json.dumps(body).encode())
