@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from service import sweeping
 from service.accounts import repositories
 from service.accounts.store import access
 from service.accounts.tenants import RepositoryRecord
@@ -38,7 +39,6 @@ from service.mergequeue.operations import (
     repository_files,
     requirements,
     run_reports,
-    sweeping,
     turn,
     undone_work,
 )
