@@ -20,6 +20,7 @@ VALUES = {
     "service.testhealth",
     "service.testhealth.reports",
     "service.testhealth.reports.results",
+    "service.testhealth.runner_ends",
     "service.vocabulary",
 }
 SLOW = {"aiohttp", "alembic", "asyncio", "cryptography", "gidgethub", "rich", "sqlalchemy"}
