@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from service.testhealth.detector.evidence import Stream
+from service.testhealth.detector.index import EvidenceIndex
 from service.testhealth.detector.pushes import JobRuns
 from service.vocabulary import Health as Status
 from tests.flaky.histories import T, at, in_an_old_repository
+from tests.flaky.test_index import Sets, told
 
 HOUR = timedelta(hours=1)
 
@@ -35,7 +37,17 @@ def story_of(letters, prs, days=10, accounts=(None,)):
 
 
 def events(story):
-    return [event for event in story.ledger().events_of(T) if event.stream is Stream.C]
+    """Those of the index, which are those that the ledger states."""
+    index = EvidenceIndex(100.0)
+    index.change([told(each) for each in story.uploads], (), Sets())
+    evidence = index.evidence_of(T)
+    assert evidence is not None
+    found, stated = (
+        sorted(event for event in each if event.stream is Stream.C)
+        for each in (evidence.events, story.ledger().events_of(T))
+    )
+    assert found == stated
+    return found
 
 
 def test_a_test_that_fails_in_one_push_of_several_pull_requests_is_flaky():
