@@ -89,8 +89,11 @@ def test_failures_while_others_fail_too_are_no_evidence():
     assert events(story) == []
 
 
-def sharded(letters, prs, jobs="12345"):
-    """Pull requests whose pushes run the test in other shards; nobody else ever fails it."""
+def sharded(letters, prs, jobs, others=True):
+    """Pull requests whose pushes run the test in one shard; nobody else ever fails it.
+
+    `others`: the other shards run without it.
+    """
     story = in_an_old_repository()
     for day in range(10):
         for job in dict.fromkeys(jobs):
@@ -98,7 +101,7 @@ def sharded(letters, prs, jobs="12345"):
     for pr in range(prs):
         for push, (letter, job) in enumerate(zip(letters, jobs, strict=True)):
             code = f"sha:{pr:03}{push:04}"
-            for shard in dict.fromkeys(jobs):
+            for shard in dict.fromkeys(jobs if others else job):
                 here = letter if shard == job else ""
                 when = at(1 + pr, 605 + 60 * push)
                 story.ran(when, here, pr=900 + pr, code=code, job=f"shard {shard}")
@@ -111,6 +114,11 @@ def sharded(letters, prs, jobs="12345"):
 )
 def test_a_failure_that_moves_to_another_shard_is_no_evidence(letters, jobs):
     assert events(sharded(letters, 6, jobs)) == []
+
+
+@pytest.mark.parametrize(("letters", "jobs"), [("PFFP", "1211"), ("PFFP", "1121")])
+def test_the_nearest_push_of_all_shards_decides(letters, jobs):
+    assert events(sharded(letters, 6, jobs, others=False)) == []
 
 
 def test_a_failure_that_passed_in_another_shard_is_evidence():
