@@ -41,27 +41,11 @@ from service.vocabulary import (
     QueueRef,
     Sha,
 )
-from tests.harness.databases import opened_at
+from tests.harness.databases import SetClock, opened_at
 from tests.harness.values import ValuesProvider
 
 ALICE = Actor(ActorKind.PERSON, "alice", "1")
 HOST = "values.test"
-
-
-class SetClock:
-    """Time that stands where it was put."""
-
-    def __init__(self, present: datetime) -> None:
-        self.present = present
-
-    def now(self) -> datetime:
-        return self.present
-
-    def monotonic_s(self) -> float:
-        return self.present.timestamp()
-
-    async def sleep(self, seconds: float) -> None:
-        self.present += timedelta(seconds=seconds)
 
 
 def runtime_of(store: Store, clock: SetClock) -> Runtime:

@@ -39,7 +39,7 @@ from service.testhealth.store import states as test_states
 from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.states import CaseState, StateChange
 from service.vocabulary import SYSTEM, MergeMethod, RepoId, RepoRef, Role, Sha
-from tests.harness.databases import Hasty
+from tests.harness.databases import SetClock
 
 HOST = "github.test"
 NOW = datetime(2026, 3, 22, tzinfo=UTC)
@@ -52,7 +52,7 @@ class Stage:
     """A repository, and a token with which its CI uploads."""
 
     runtime: Runtime
-    clock: Hasty
+    clock: SetClock
     repository: RepositoryRecord
     caller: Caller
 
@@ -99,8 +99,7 @@ def a_case(name: str, letters: str, **facts: Any) -> CaseResult:
 
 async def staged(store: Store, name: str = "widgets", at: datetime = NOW) -> Stage:
     """A repository of this name; its token vouches for branches, as it knows no provider."""
-    clock = Hasty()
-    clock.present = at
+    clock = SetClock(at)
     runtime = Runtime(
         links=links.build_links(),
         store=store,

@@ -35,6 +35,7 @@ from service.testhealth.store.cases import Place
 from service.vocabulary import SYSTEM, Health, MergeMethod, RepoId, RepoRef, Role
 from tests.contract.api.conftest import Answer, Client
 from tests.contract.instance import Instance
+from tests.harness.databases import SetClock
 from tests.harness.evidence import Ledger, Ran
 from tests.operations.message_stage import LOOPBACK
 
@@ -44,29 +45,13 @@ PUBLIC_URL = "https://queue.example.org"
 HOUR = timedelta(hours=1)
 
 
-class HandClock:
-    """Time that moves when the test says so."""
-
-    def __init__(self, start: datetime) -> None:
-        self.present = start
-
-    def now(self) -> datetime:
-        return self.present
-
-    def monotonic_s(self) -> float:
-        return self.present.timestamp()
-
-    async def sleep(self, seconds: float) -> None:
-        self.present += timedelta(seconds=seconds)
-
-
 @dataclass
 class Tested:
     """The service, its repository `octo/widgets`, and what CI has reported there."""
 
     client: Client
     runtime: Runtime
-    clock: HandClock
+    clock: SetClock
     ledger: Ledger
 
     @property
@@ -200,7 +185,7 @@ def _place(session: Tx, name: str = "widgets", number: str = "101") -> Place:
 @asynccontextmanager
 async def serving(store: Store, start: datetime) -> AsyncIterator[Tested]:
     """The service over this store, at this time, until the block ends."""
-    clock = HandClock(start)
+    clock = SetClock(start)
     runtime = Runtime(
         links=links.build_links(),
         store=store,
