@@ -20,15 +20,13 @@ from bot.cli.job_service import FreshToken, JobService
 from bot.cli.live_lines import EndedTest, LiveFile, ReportFiles
 from bot.uploader import transport
 from bot.uploader.transport import Json, Request, RequestFailed
+from service.testhealth.early_failures import FAILURES_MAX
 
 START_MAX_S = 3.0
 END_MAX_S = 2.0
 POLL_S = 0.2
 SEND_TIMEOUT_S = 10.0
 REPORT = "/flaky-tests/report-early-failure"
-
-REPORTS_MAX = 20
-"""Failed tests that one command reports before its end, as many as the service takes of a job."""
 
 LIVE, SUSPECTS = "HEADGATE_LIVE", "HEADGATE_SUSPECTS"
 """The variables that a command gets (docs/reference/live-tests.md)."""
@@ -182,7 +180,7 @@ class _Reporter:
                 self._last_counted = None
                 output.log(f"headgate: {_shown(ended)} passed when it was tried again")
             return
-        is_full = len(self._sent) >= REPORTS_MAX
+        is_full = len(self._sent) >= FAILURES_MAX
         if self._last_counted is not None or ended.names in self._sent or is_full:
             return
         self._sent.add(ended.names)

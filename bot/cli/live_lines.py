@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from bot.uploader import files, transport
 from bot.uploader.transport import Json
+from service.testhealth.early_failures import NAME_MAX
 
 _CLOCK = transport.Clock()
 
@@ -18,7 +19,6 @@ VERSION = 1
 LINE_BYTES_MAX = 16_384
 FILE_BYTES_MAX = 16 * 1024 * 1024
 REPORT_BYTES_MAX = 16 * 1024 * 1024
-NAME_MAX = 1000
 
 LOOK_S = 1.0
 """Report files are looked for this often; less often where a look takes long."""

@@ -12,6 +12,7 @@ import pytest
 from bot.cli import app, live
 from bot.cli.job_service import JobService
 from bot.cli.live_lines import LINE_BYTES_MAX, LiveFile, parse
+from service.testhealth.early_failures import FAILURES_MAX
 from service.vocabulary import RepoRef
 from tests.cli.processes import END_TIMEOUT_S, started
 from tests.cli.service import an_upload
@@ -227,7 +228,7 @@ for number in range(200):
 
 
 def test_two_processes_at_once_report_whole_lines(api):
-    answers(api, *["quarantined"] * (live.REPORTS_MAX - 1), "counts")
+    answers(api, *["quarantined"] * (FAILURES_MAX - 1), "counts")
     program = f"""
 import subprocess
 both = [subprocess.Popen([sys.executable, '-c', {WRITER!r}, name]) for name in 'pq']

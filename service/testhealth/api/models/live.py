@@ -16,14 +16,12 @@ from service.http.models.common import (
 from service.http.models.shared import Uuid
 from service.testhealth.api.models.tests import AboutTests, Text
 from service.testhealth.api.models.uploads import ATTEMPT_MAX, Line
-from service.testhealth.early_failures import CaseNames
+from service.testhealth.early_failures import NAME_MAX, CaseNames
 from service.testhealth.operations.early_failures import EarlyReport
 from service.testhealth.operations.repeats import LETTERS_MAX, Asked, Reported
 from service.testhealth.operations.upload_values import UploadMeta
 from service.testhealth.repeats import TESTS_MAX
 from service.vocabulary import Sha
-
-NAME_MAX = 1000
 
 
 class RunningJob(AboutTests):
