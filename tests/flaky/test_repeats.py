@@ -307,7 +307,7 @@ def test_more_failures_than_ten_are_of_the_code_and_not_repeated() -> None:
 )
 def test_the_rounds_that_count_are_those_since_the_reason_began(reason: str, counted: int) -> None:
     past = [rounds("PPP", -2), rounds("FP", -1), rounds("PP/P", -0.5), rounds("PP", 0.5)]
-    known = {reason: [T], "scores": {T: 2.0}, "history": {T: past}}
+    known: dict[str, Any] = {reason: [T], "scores": {T: 2.0}, "history": {T: past}}
     assert chosen(**known)[T].rounds == counted
 
 

@@ -8,13 +8,8 @@ import asyncio
 from collections import deque
 from datetime import UTC, datetime, timedelta
 
-from bot.keys import KeyRing
 from service.accounts import repositories
-from service.clock import RandomIds
-from service.crash_points import NoCrashes
 from service.database.database import Store
-from service.database.wakeups import Wakeups
-from service.evidence import links
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.config import ConfigValue
 from service.mergequeue.engine.inputs import Input
@@ -26,9 +21,7 @@ from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.simulation.history import Arrival, History
 from service.mergequeue.simulation.world import Attempt, Ci, Target
 from service.mergequeue.store import queues as stored_queues
-from service.notifications.addresses import Rules
-from service.notifications.sender import HttpSender
-from service.runtime import Options, Runtime
+from service.runtime import Runtime
 from service.vocabulary import (
     SYSTEM,
     Actor,
@@ -42,6 +35,7 @@ from service.vocabulary import (
     Sha,
 )
 from tests.harness.databases import SetClock, opened_at
+from tests.harness.runtimes import a_runtime
 from tests.harness.values import ValuesProvider
 
 ALICE = Actor(ActorKind.PERSON, "alice", "1")
@@ -50,19 +44,7 @@ HOST = "values.test"
 
 def runtime_of(store: Store, clock: SetClock) -> Runtime:
     """The parts of a process around a store, with a provider made of values."""
-    return Runtime(
-        links=links.build_links(),
-        store=store,
-        providers={HOST: ValuesProvider(HOST)},
-        translators={HOST: lambda _: ()},
-        clock=clock,
-        ids=RandomIds(),
-        wakeups=Wakeups(clock),
-        crash_points=NoCrashes(),
-        keys=KeyRing("a secret key for tests, long enough to be one"),
-        sender=HttpSender(Rules()),
-        options=Options(version="0.0.7"),
-    )
+    return a_runtime(store, clock, {HOST: ValuesProvider(HOST)})
 
 
 async def made(runtime: Runtime, **settings: ConfigValue) -> QueueRef:
