@@ -78,6 +78,10 @@ class NotFound(ServiceError):
     code = "not_found"
 
 
+class DeletedMeanwhile(NotFound):
+    """The thing was there when the work on it began."""
+
+
 class Conflict(ServiceError):
     """The present state stands against the request."""
 

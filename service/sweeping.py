@@ -3,25 +3,21 @@
 import asyncio
 from collections.abc import Coroutine, Iterable
 
-from service.errors import DatabaseUnavailable
+from service.errors import DatabaseUnavailable, DeletedMeanwhile
 
 
-async def one_by_one(
-    works: Iterable[Coroutine[None, None, object]], gone: type[BaseException] | None = None
-) -> None:
+async def one_by_one(works: Iterable[Coroutine[None, None, object]]) -> None:
     """Do one after another. A mistake in one stops no other: the first is raised at the end.
 
-    `gone` is no mistake: what the work is about was deleted meanwhile. Raises DatabaseUnavailable
-    at once, for all of them need the database.
+    DeletedMeanwhile is no mistake. Raises DatabaseUnavailable at once, for all of them need the
+    database.
     """
     mistakes: list[BaseException] = []
     for work in works:
         (outcome,) = await asyncio.gather(work, return_exceptions=True)
         if isinstance(outcome, DatabaseUnavailable):
             raise outcome
-        if not isinstance(outcome, BaseException):
-            continue
-        if gone is None or not isinstance(outcome, gone):
+        if isinstance(outcome, BaseException) and not isinstance(outcome, DeletedMeanwhile):
             mistakes.append(outcome)
     if mistakes:
         raise mistakes[0]

@@ -380,6 +380,9 @@ class Health(StrEnum):
     BROKEN = "broken"
 
 
+UNHEALTHY = (Health.FLAKY, Health.BROKEN)
+
+
 class Flag(StrEnum):
     """A person's statement about a test's health; it stands over what the detector finds."""
 

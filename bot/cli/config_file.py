@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import options, output
+from bot.cli import destination, options, output
 from bot.cli.client import Refusal
 from bot.cli.destination import Queue
 from bot.cli.exits import Exit, Failed
@@ -43,7 +43,7 @@ def validate(file: File = DEFAULT_FILE, as_json: AsJson = False) -> int:
     from service.mergequeue.engine.model import FileFault
     from service.mergequeue.operations import repository_file
 
-    checked = repository_file.check(read(file))
+    checked = repository_file.check(destination.read_bytes(file))
     tool = other_queues.tool_of(file.absolute().as_posix())
     if tool is not None:
         message = f"This is the settings file of {tool}. `headgate import` takes it over."
@@ -121,14 +121,6 @@ def existing(queue: Queue) -> Json | None:
         return None
 
 
-def read(file: Path) -> bytes:
-    """Return the bytes of a file. Raises Failed(USAGE)."""
-    try:
-        return file.read_bytes()
-    except OSError as failed:
-        raise Failed(Exit.USAGE, f"{file} cannot be read ({failed.strerror})") from failed
-
-
 def _settings_in(file: Path, branch: str) -> Mapping[str, object]:
     """Return the settings that a file has for a branch, as JSON by their names in the API.
 
@@ -136,7 +128,7 @@ def _settings_in(file: Path, branch: str) -> Mapping[str, object]:
     """
     from service.mergequeue.operations import repository_file
 
-    checked = repository_file.check(read(file))
+    checked = repository_file.check(destination.read_bytes(file))
     if checked.faults:
         first = place_of({**asdict(checked.faults[0]), "path": str(file)})
         more = f"; {len(checked.faults) - 1} more" if len(checked.faults) > 1 else ""

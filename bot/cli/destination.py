@@ -157,6 +157,16 @@ def find_token(token_file: Path | None) -> str:
     return token
 
 
+def read_bytes(path: Path, bytes_max: int | None = None) -> bytes:
+    """Return the content of a file. Raises Failed(USAGE), also if it is larger than `bytes_max`."""
+    try:
+        if bytes_max is not None and path.stat().st_size > bytes_max:
+            raise Failed(Exit.USAGE, f"{path} is larger than {bytes_max >> 20} MiB")
+        return path.read_bytes()
+    except OSError as failed:
+        raise Failed(Exit.USAGE, f"{path} cannot be read ({failed.strerror})") from failed
+
+
 def read_text(path: Path) -> str:
     """Return the text of a file. Raises Failed(USAGE)."""
     try:

@@ -81,7 +81,7 @@ def import_(
     if repo is not None:
         found = from_github(repo, branch, plan.paths())
     else:
-        given = None if rules is None else (str(rules), _bytes_of(rules))
+        given = None if rules is None else (str(rules), destination.read_bytes(rules, BYTES_MAX))
         files = files_in(path, plan.paths())
         found = Found(branch or default_branch(path), files, given)
     try:
@@ -136,19 +136,10 @@ def files_in(folder: Path, paths: Iterable[str]) -> dict[str, bytes]:
     found = [*below.glob("*.yml"), *below.glob("*.yaml")] if below.is_dir() else []
     chosen = [*(folder / each for each in paths), *found]
     return {
-        each.relative_to(folder).as_posix(): _bytes_of(each)
+        each.relative_to(folder).as_posix(): destination.read_bytes(each, BYTES_MAX)
         for each in chosen
         if each.is_file() and not each.is_symlink()
     }
-
-
-def _bytes_of(path: Path) -> bytes:
-    try:
-        if path.stat().st_size > BYTES_MAX:
-            raise Failed(Exit.USAGE, f"{path} is larger than {BYTES_MAX >> 20} MiB")
-        return path.read_bytes()
-    except OSError as failed:
-        raise Failed(Exit.USAGE, f"{path} cannot be read ({failed.strerror})") from failed
 
 
 def default_branch(folder: Path) -> str:

@@ -20,15 +20,13 @@ from bot.cli.job_service import FreshToken, JobService
 from bot.cli.live_lines import EndedTest, LiveFile, ReportFiles
 from bot.uploader import transport
 from bot.uploader.transport import Json, Request, RequestFailed
+from service.testhealth.early_failures import FAILURES_MAX
 
 START_MAX_S = 3.0
 END_MAX_S = 2.0
 POLL_S = 0.2
 SEND_TIMEOUT_S = 10.0
 REPORT = "/flaky-tests/report-early-failure"
-
-REPORTS_MAX = 20
-"""Failed tests that one command reports before its end, as many as the service takes of a job."""
 
 LIVE, SUSPECTS = "HEADGATE_LIVE", "HEADGATE_SUSPECTS"
 """The variables that a command gets (docs/reference/live-tests.md)."""
@@ -168,7 +166,7 @@ class _Reporter:
         self._job = job
         self._token = token
         self._org = ""
-        self._sent: dict[tuple[str, str, str, str], bool] = {}
+        self._sent: set[tuple[str, str, str, str]] = set()
         self._last_counted: EndedTest | None = None
         self.is_done = False
 
@@ -182,20 +180,16 @@ class _Reporter:
                 self._last_counted = None
                 output.log(f"headgate: {_shown(ended)} passed when it was tried again")
             return
-        is_known = self._sent.get(ended.names, False) or (
-            ended.names in self._sent and not ended.is_final
-        )
-        # The last try of a test that was sent before takes no place of its own.
-        is_full = ended.names not in self._sent and len(self._sent) >= REPORTS_MAX
-        if self._last_counted is not None or is_known or is_full:
+        is_full = len(self._sent) >= FAILURES_MAX
+        if self._last_counted is not None or ended.names in self._sent or is_full:
             return
-        self._sent[ended.names] = ended.is_final
+        self._sent.add(ended.names)
         answer = self._send(ended)
         standing = str(answer.get("standing", "")).lower()
         if standing == "counts":
             self._last_counted = ended
             output.log(f"headgate: {_shown(ended)} failed; the test run is judged by it")
-        elif standing == UNPROVED and ended.is_final:
+        elif standing == UNPROVED:
             output.log(
                 f"headgate: {_shown(ended)} failed; not judged early: {answer.get('message', '')}"
             )
@@ -225,7 +219,7 @@ def _request_of(job: Job, org: str, ended: EndedTest) -> Request:
         "classname": ended.classname,
         "parent": ended.parent,
         "file_path": ended.file,
-        "final": ended.is_final,
+        "final": True,
         "passed": ended.has_passed,
     }
     return Request(REPORT, {"Content-Type": "application/json"}, json.dumps(body).encode())

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from bot.uploader import files, transport
 from bot.uploader.transport import Json
+from service.testhealth.early_failures import NAME_MAX
 
 _CLOCK = transport.Clock()
 
@@ -18,7 +19,6 @@ VERSION = 1
 LINE_BYTES_MAX = 16_384
 FILE_BYTES_MAX = 16 * 1024 * 1024
 REPORT_BYTES_MAX = 16 * 1024 * 1024
-NAME_MAX = 1000
 
 LOOK_S = 1.0
 """Report files are looked for this often; less often where a look takes long."""
@@ -28,14 +28,13 @@ LOOK_SHARE = 20
 
 
 class EndedTest(NamedTuple):
-    """The end of a test, as its runner tells it; `is_final`: it is not tried again."""
+    """The end of a test, as its runner tells it: one that failed is not tried again."""
 
     name: str
     classname: str
     parent: str
     file: str
     has_passed: bool
-    is_final: bool
 
     @property
     def names(self) -> tuple[str, str, str, str]:
@@ -47,6 +46,7 @@ def parse(line: bytes) -> EndedTest | None:
     """Parse one line; None for another version, another event, or what is not the protocol.
 
     A name with NUL or half a surrogate pair is none: no report has it, and the service refuses it.
+    A failure that the runner may try again moves no test run, and is none as well.
     """
     value = transport.json_object(line)
     if value is None or value.get("v") != VERSION or value.get("event") != "test":
@@ -59,8 +59,8 @@ def parse(line: bytes) -> EndedTest | None:
     names = (name[:NAME_MAX], classname, parent, file)
     if not all(map(_is_text, names)):
         return None
-    is_final = value.get("final") is True
-    return EndedTest(*names, has_passed=outcome == "passed", is_final=is_final)
+    has_passed = outcome == "passed"
+    return EndedTest(*names, has_passed) if has_passed or value.get("final") is True else None
 
 
 def _is_text(name: str) -> bool:
@@ -92,11 +92,7 @@ class LiveFile:
         self._rest = b""
 
     def read(self) -> list[EndedTest]:
-        """Return the tests of all lines that have ended since the last call.
-
-        Failures that the runner tries again are left out: they move no test run, and the service
-        takes few reports of a job.
-        """
+        """Return the tests of all lines that have ended since the last call."""
         if self._at >= FILE_BYTES_MAX:
             return []
         try:
@@ -109,7 +105,7 @@ class LiveFile:
         *lines, self._rest = (self._rest + content).split(b"\n")
         self._rest = self._rest[: LINE_BYTES_MAX + 1]
         ended = (parse(line) for line in lines if len(line) <= LINE_BYTES_MAX)
-        return [each for each in ended if each is not None and (each.is_final or each.has_passed)]
+        return [each for each in ended if each is not None]
 
 
 class ReportFiles:
@@ -167,7 +163,6 @@ class ReportFiles:
                 case.parent,
                 case.file,
                 has_passed=case.outcome is Outcome.PASSED,
-                is_final=True,
             )
             for case in report.cases
             if case.kind is CaseKind.TEST and case.outcome is not Outcome.SKIPPED

@@ -5,39 +5,29 @@ killed; so was one whose words cannot be read.
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-from bot.cli.live_lines import FILE_BYTES_MAX, LINE_BYTES_MAX, VERSION
-from bot.uploader import transport
+from bot.cli import live_lines
 from bot.uploader.transport import Json
+from service.testhealth.runner_ends import (
+    ENDS_MAX,
+    ERRORS_MAX,
+    EXIT_CODE_MAX,
+    FILE_MAX,
+    MESSAGE_MAX,
+    NAME_MAX,
+    SHARD_MAX,
+    TESTS_MAX,
+    EndReason,
+)
 
-ENDS_MAX = 50
 BYTES_MAX = 32_768
 """The limit of all ends together as JSON: half of the limit of an upload's metadata."""
 
-LISTED_MAX = 20
-TEXT_MAX = 255
-SHARD_MAX = 20
-FILE_MAX = 1000
-MESSAGE_MAX = 300
-COUNT_MAX = 10_000_000
-EXIT_CODE_MAX = 255
 COUNTS = ("planned", "passed", "failed", "skipped", "not_run")
 LISTS = ("unloaded", "errors_outside")
-REASONS = (
-    "internal",
-    "usage",
-    "interrupted",
-    "unloaded",
-    "error_outside",
-    "threshold",
-    "stopped_early",
-    "tests_failed",
-    "no_tests",
-    "passed",
-)
-KILLED = "killed"
+KILLED, *SAID = (each.value for each in EndReason)
+"""The reasons, the worst first; what was killed says none."""
 
 
 def read(path: Path) -> list[Json]:
@@ -47,29 +37,17 @@ def read(path: Path) -> list[Json]:
     """
     begun: dict[str, Json] = {}
     ends: list[Json] = []
-    for line in _lines(path):
-        value = transport.json_object(line)
-        if value is None or value.get("v") != VERSION:
-            continue
-        run, runner = _text(value.get("run"), TEXT_MAX), _text(value.get("runner"), TEXT_MAX)
+    for value in live_lines.lines_in(path):
+        run, runner = _text(value.get("run"), NAME_MAX), _text(value.get("runner"), NAME_MAX)
         if not run or not runner:
             continue
         if value.get("event") == "start":
             begun[run] = {"run": run, "runner": runner, "reason": KILLED}
-        elif value.get("event") == "end" and value.get("reason") in REASONS:
+        elif value.get("event") == "end" and value.get("reason") in SAID:
             ends.append(_end_of(value, run, runner))
     ended = {end["run"] for end in ends}
     ends = [*(start for run, start in begun.items() if run not in ended), *ends]
     return _bounded(sorted(ends, key=_goodness)[:ENDS_MAX])
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            lines = file.read(FILE_BYTES_MAX).split(b"\n")
-    except OSError:
-        return iter(())
-    return (line for line in lines if len(line) <= LINE_BYTES_MAX)
 
 
 def _end_of(value: Json, run: str, runner: str) -> Json:
@@ -91,7 +69,7 @@ def _end_of(value: Json, run: str, runner: str) -> Json:
             for each in errors
         ]
         _set_more(end, name, _count(value.get(f"{name}_more")))
-        _cut(end, name, LISTED_MAX)
+        _cut(end, name, ERRORS_MAX)
     shard = _text(value.get("shard"), SHARD_MAX)
     return {**end, "shard": shard} if shard else end
 
@@ -99,12 +77,12 @@ def _end_of(value: Json, run: str, runner: str) -> Json:
 def _goodness(end: Json) -> int:
     """Return a number that is less for an end that must not be left out."""
     is_plain = not any(end.get(name) for name in (*LISTS, "not_run"))
-    return 1 + REASONS.index(str(end["reason"])) if is_plain and end["reason"] != KILLED else 0
+    return [KILLED, *SAID].index(str(end["reason"])) if is_plain else 0
 
 
 def _bounded(ends: list[Json]) -> list[Json]:
     """Return the ends with as many of their errors as fit; what is left out is counted."""
-    for shown in range(LISTED_MAX, -1, -1):
+    for shown in range(ERRORS_MAX, -1, -1):
         for end in ends:
             for name in LISTS:
                 _cut(end, name, shown)
@@ -122,12 +100,12 @@ def _cut(end: Json, name: str, shown: int) -> None:
 
 def _set_more(end: Json, name: str, more: int) -> None:
     if more:
-        end[f"{name}_more"] = min(more, COUNT_MAX)
+        end[f"{name}_more"] = min(more, TESTS_MAX)
 
 
 def _count(value: object) -> int:
     is_number = isinstance(value, int) and not isinstance(value, bool)
-    return min(max(int(str(value)), 0), COUNT_MAX) if is_number else 0
+    return min(max(int(str(value)), 0), TESTS_MAX) if is_number else 0
 
 
 def _text(value: object, length: int) -> str:

@@ -178,7 +178,7 @@ def upload(
         globs=junit,
         metadata=metadata_of(given, repository, matrix),
         job=JobService(destination.find_url(url), token_file, repository, org),
-        codeowners=b"" if codeowners is None else read_bytes(codeowners),
+        codeowners=b"" if codeowners is None else destination.read_bytes(codeowners),
         strict=strict,
         timeout_s=options.seconds(timeout),
         shows_progress=not no_progress,
@@ -330,14 +330,6 @@ def metadata_of(given: Json, repo: RepoRef, matrix: str) -> Json:
     if "sha" not in metadata:
         raise Failed(Exit.USAGE, "no commit is known", "Give --sha, or run in a checkout")
     return metadata
-
-
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a file. Raises Failed(USAGE)."""
-    try:
-        return path.read_bytes()
-    except OSError as failed:
-        raise Failed(Exit.USAGE, f"{path} cannot be read ({failed.strerror})") from failed
 
 
 def log(text: str) -> None:

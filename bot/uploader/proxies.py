@@ -61,15 +61,19 @@ def in_environment(environment: Mapping[str, str]) -> Proxies:
 
 def _address_in(name: str, text: str) -> str:
     proxy = text if "://" in text else f"http://{text}"
-    try:
-        parts = urlsplit(proxy)
-        # Asking for the port raises for one that cannot exist.
-        is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_http = False
-    if not is_http:
+    if not is_http(proxy):
         raise WrongProxy(f"{name}_PROXY is not an http address")
     return proxy
+
+
+def is_http(address: str) -> bool:
+    """Return whether an address is one of http or https that can be requested."""
+    try:
+        parts = urlsplit(address)
+        # Asking for the port raises for one that cannot exist; the library would wrap it round.
+        return parts.scheme in PORTS and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _variable(environment: Mapping[str, str], name: str) -> str:

@@ -280,13 +280,7 @@ def root_of(url: str) -> str:
     root = root[: -len("/v1")] if root.endswith("/v1") else root
     if "@" in root.partition("://")[2].partition("/")[0]:
         raise RequestFailed("the address contains a user name; only the token is needed")
-    try:
-        parts = urlsplit(root)
-        # Asking for the port raises for one that cannot exist; the library would wrap it round.
-        is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_http = False
-    if not is_http:
+    if not proxies.is_http(root):
         raise RequestFailed(f"{url!r} is not an http address")
     return root
 

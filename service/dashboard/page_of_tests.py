@@ -14,7 +14,7 @@ from service.testhealth.filters import TestFilter, TestOrder
 from service.testhealth.operations import all_tests, bad_machines, page_of_upload
 from service.testhealth.operations.all_tests import TestAmongOthers, TestsInDetail
 from service.testhealth.operations.records import RepositoryAddresses
-from service.vocabulary import Health
+from service.vocabulary import UNHEALTHY, Health
 
 TESTS_MAX = 50
 """Tests on one page."""
@@ -25,7 +25,7 @@ TEXT_MAX = 1000
 YES, NO, ANY = "yes", "no", ""
 
 STATUSES: Mapping[str, tuple[Health, ...]] = {
-    "": (Health.FLAKY, Health.BROKEN),
+    "": UNHEALTHY,
     Health.FLAKY.value: (Health.FLAKY,),
     Health.BROKEN.value: (Health.BROKEN,),
     Health.HEALTHY.value: (Health.HEALTHY,),

@@ -20,7 +20,6 @@ from sqlalchemy import (
     delete,
     func,
     insert,
-    literal,
     literal_column,
     select,
     update,
@@ -29,7 +28,6 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database.tables_deliveries import (
     IS_FREE_LANE,
-    IS_POISONED,
     InboxBodyRow,
     InboxLaneRow,
     InboxRow,
@@ -425,13 +423,6 @@ def _close(
 def retry(session: Connection, row_id: int, next_at: datetime, error: str) -> None:
     """Count an attempt at a delivery, and have it wait until `next_at`; its lane waits with it."""
     session.execute(RETRY, {"of_id": row_id, "next_at": next_at, "note": error[:NOTE_LENGTH_MAX]})
-
-
-def parked(session: Connection) -> int:
-    """Return the number of parked deliveries."""
-    statement = select(func.count(literal(1))).select_from(inbox).where(IS_POISONED)
-    count: int = session.execute(statement).scalar_one()
-    return count
 
 
 def release(session: Connection, living: Sequence[str], at: datetime, *, thorough: bool) -> int:

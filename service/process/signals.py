@@ -54,6 +54,7 @@ from service.provider.signals import (
     LabelChanged,
     News,
     NoticeEdited,
+    OfRepository,
     PullRequestChanged,
     RemovedWhy,
     RepositoryAdded,
@@ -72,22 +73,6 @@ CI_FOLDER = ".github/"
 """Workflow files and the actions that they use."""
 
 log = structlog.get_logger()
-
-OfRepository = (
-    Asked
-    | ButtonPressed
-    | NoticeEdited
-    | LabelChanged
-    | PullRequestChanged
-    | CheckReported
-    | CiRunEnded
-    | BranchMoved
-    | BranchGone
-    | DefaultBranchRenamed
-    | RulesChanged
-    | RepositoryChanged
-)
-"""Signals about a repository that we should know."""
 
 
 async def receive(runtime: Runtime, signal: Signal, received_at: datetime) -> None:

@@ -348,7 +348,7 @@ class AccessChanged:
     suspended: bool
 
 
-Signal = (
+OfRepository = (
     Asked
     | ButtonPressed
     | NoticeEdited
@@ -360,11 +360,11 @@ Signal = (
     | BranchGone
     | DefaultBranchRenamed
     | RulesChanged
-    | RepositoryAdded
-    | RepositoryRemoved
     | RepositoryChanged
-    | AccessChanged
 )
+"""Signals about a repository that we should know."""
+
+Signal = OfRepository | RepositoryAdded | RepositoryRemoved | AccessChanged
 
 
 class Lost(StrEnum):

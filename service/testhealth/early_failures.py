@@ -6,6 +6,12 @@ from enum import StrEnum
 
 from service.provenance import Proof
 
+FAILURES_MAX = 20
+"""Early failures of one attempt of a job (docs/design/limits.md 5)."""
+
+NAME_MAX = 1000
+"""Characters of each name of a test."""
+
 
 class EarlyStanding(StrEnum):
     """Effects of a failed test that was reported early; COUNTS alone moves a test run.

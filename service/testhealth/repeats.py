@@ -4,11 +4,13 @@ A plan buys evidence with minutes of CI: on flaky tests that may be mended, on t
 shown something but not enough, and on new and changed ones.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from enum import StrEnum
 
-from service.testhealth.reports.uploads import UploadClass
+from service.testhealth.detector.repeats import NEXT, disagrees
+from service.testhealth.reports.uploads import PASSED, UploadClass
 
 
 class RepeatedBecause(StrEnum):
@@ -48,6 +50,56 @@ class PlanStanding(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class PlanRounds:
+    """The rounds of one test in one plan; `is_probe`: it had failed in the job itself."""
+
+    no: int
+    plan: str
+    upload: str
+    ran_at: datetime
+    letters: str
+    tested: int
+    disagreeing: int
+    is_probe: bool
+    has_failed: bool
+
+    @property
+    def count(self) -> int:
+        """Return how often the test ran."""
+        return len(self.letters) - self.letters.count(NEXT)
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Return whether it disagreed, or failed in a job and passed when it was repeated there."""
+        return (self.is_probe and PASSED in self.letters) or disagrees(self.letters)
+
+
+@dataclass(frozen=True, slots=True)
+class JobTests:
+    """The numbers of tests that ran in a job, and what is known of them.
+
+    `watched` may be suspected: healthy tests that failed lately, those that failed while they were
+    repeated, and those that `failed` in the job. `history` is that of SUSPECTED_FOR, oldest first.
+    A test takes its `seconds`, or `usual` if it has none.
+    """
+
+    flaky: Sequence[int] = ()
+    watched: Sequence[int] = ()
+    failed: Sequence[int] = ()
+    new: Sequence[int] = ()
+    changed: Sequence[int] = ()
+    scores: Mapping[int, float] = field(default_factory=dict)
+    history: Mapping[int, Sequence[PlanRounds]] = field(default_factory=dict)
+    seconds: Mapping[int, float] = field(default_factory=dict)
+    usual: float = 0.0
+
+    def is_suspected(self, no: int) -> bool:
+        """Return whether a test has a high score, or has disagreed with itself."""
+        is_likely = self.scores.get(no, 0.0) >= SUSPECTED_FROM
+        return is_likely or any(each.is_suspicious for each in self.history.get(no, ()))
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A test that could be repeated, and how long one run of it takes.
 
@@ -74,6 +126,16 @@ class Portion:
     because: RepeatedBecause
     times: int
 
+
+SUSPECTED_FOR = timedelta(days=28)
+"""A test is suspected for so long after it disagreed, or failed and passed when repeated."""
+
+SUSPECTED_FROM = 2.0
+"""The score from which a test is suspected that is not flaky yet."""
+
+NEW_FOR = timedelta(days=3)
+FAILED_MAX = 10
+"""Failed tests of a job that are repeated; more of them were broken by its code."""
 
 TESTS_MAX = 50
 """Tests of one plan."""
@@ -126,6 +188,38 @@ def seconds_of(
     if kind is UploadClass.STABLE:
         return max(0.0, left)
     return max(0.0, min(left, PULLS_OF_DAY * daily - in_pulls, PULL_SHARE * test_time))
+
+
+def candidates(known: JobTests, kind: UploadClass, midnight: datetime) -> Iterator[Candidate]:
+    """Return every test of a job that could be repeated, each once, by its strongest reason."""
+    reasons: dict[int, RepeatedBecause] = {}
+    for because, nos in (
+        (RepeatedBecause.FLAKY, known.flaky),
+        (RepeatedBecause.SUSPECTED, [no for no in known.watched if known.is_suspected(no)]),
+        (RepeatedBecause.FAILED, known.failed if len(known.failed) <= FAILED_MAX else ()),
+        (RepeatedBecause.NEW, known.new),
+        (RepeatedBecause.CHANGED, known.changed),
+    ):
+        for no in nos:
+            reasons.setdefault(no, because)
+    for no, because in reasons.items():
+        rounds = _rounds_of(because, known.history.get(no, ()), midnight)
+        is_flaky_in_pull = because is RepeatedBecause.FLAKY and kind is UploadClass.PR
+        if not is_flaky_in_pull or rounds < FLAKY_IN_PULLS_MAX:
+            yield Candidate(no, because, known.seconds.get(no, known.usual), rounds)
+
+
+def _rounds_of(because: RepeatedBecause, history: Sequence[PlanRounds], midnight: datetime) -> int:
+    """Return the rounds of a test that `Candidate` counts."""
+    if because is RepeatedBecause.FAILED:
+        return 0
+    counted: list[PlanRounds] = []
+    for each in history:
+        if because is RepeatedBecause.SUSPECTED and each.is_suspicious:
+            counted.clear()
+        elif because is not RepeatedBecause.FLAKY or each.ran_at >= midnight:
+            counted.append(each)
+    return sum(each.count for each in counted)
 
 
 def planned(candidates: Iterable[Candidate], seconds: float) -> tuple[Portion, ...]:

@@ -3,6 +3,17 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+ENDS_MAX = 50
+"""Runs of runners in one upload."""
+
+ERRORS_MAX = 20
+"""Errors of each list of an end; how many more there are is counted."""
+
+NAME_MAX, SHARD_MAX = 255, 20
+FILE_MAX, MESSAGE_MAX = 1000, 300
+TESTS_MAX = 10_000_000
+EXIT_CODE_MAX = 255
+
 
 class EndReason(StrEnum):
     """Reasons for the end of a run of a runner: the first that is true, in this order.

@@ -9,9 +9,7 @@ made from `TestSettings`.
 from dataclasses import dataclass
 
 from service.settings import Chars, Form, Items, Range, Words, setting
-from service.vocabulary import ExcuseProof, Health, QuarantineForgives, Sensitivity
-
-UNHEALTHY = (Health.FLAKY, Health.BROKEN)
+from service.vocabulary import UNHEALTHY, ExcuseProof, Health, QuarantineForgives, Sensitivity
 
 FAILURE_WORD = "failure"
 """In `test_failure_exit_codes` in place of a code: the job failed, and it sends none."""

@@ -5,21 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from bot.keys import KeyRing
 from service.accounts import tokens
 from service.accounts.tokens import TokenRequest
 from service.clock import RandomIds
 from service.crash_points import NoCrashes
 from service.database.database import open_store
-from service.database.wakeups import Wakeups
-from service.evidence import links
 from service.http.health import Readiness
-from service.notifications.addresses import Rules
-from service.notifications.sender import HttpSender
 from service.runtime import Options, Runtime
 from service.vocabulary import SYSTEM, Role
 from tests.api.wire import HandClock
 from tests.harness import databases
+from tests.harness.runtimes import a_runtime
 
 
 class NotedCrashPoints(NoCrashes):
@@ -45,17 +41,10 @@ async def runtime(tmp_path: Path, clock: HandClock) -> AsyncIterator[Runtime]:
     url = databases.sqlite_at(tmp_path / "headgate.db")
     store = await open_store(url, clock=clock, ids=ids, crash_points=crash_points)
     try:
-        yield Runtime(
-            links=links.build_links(),
-            store=store,
-            providers={},
-            translators={},
-            clock=clock,
-            ids=ids,
-            wakeups=Wakeups(clock),
+        yield a_runtime(
+            store,
+            clock,
             crash_points=crash_points,
-            keys=KeyRing("a secret key for tests, long enough to be one"),
-            sender=HttpSender(Rules()),
             options=Options(version="0.0.7", public_url="https://queue.example.org"),
         )
     finally:

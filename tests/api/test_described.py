@@ -11,10 +11,12 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from service.errors import Malformed
 from service.http import encoding, openapi, schemas
 from service.http.models import common
+from service.http.models.answers.common import Answer
 from service.mergequeue.api.models import queues
 from service.notifications import messages
 from service.process.api import routes
 from service.runtime import EnumCase
+from tests.api.test_forms import subclasses
 
 DOCUMENT = orjson.loads(openapi.encoded(routes.CONTRACT))
 LOWER = orjson.loads(openapi.encoded(routes.CONTRACT, EnumCase.LOWER))
@@ -39,6 +41,15 @@ def contents(operation: Any) -> list[Any]:
         for kind, content in body.get("content", {}).items()
         if not is_a_page(kind) and content["schema"] != {"type": "object"}
     ]
+
+
+def test_answers_in_snake_case_have_no_field_in_camel_case():
+    models = [each for each in subclasses(Answer) if not each.model_config["alias_generator"]]
+    assert len(models) > 50
+    aliases = {
+        field.alias for each in models for field in each.model_fields.values() if field.alias
+    }
+    assert {each for each in aliases if each != each.lower()} == set()
 
 
 @pytest.mark.parametrize("operation", operations(DOCUMENT), ids=lambda each: each["operationId"])

@@ -16,15 +16,10 @@ from pathlib import Path
 from sqlalchemy import Connection, text
 
 from bot import telemetry
-from bot.keys import KeyRing
 from service.clock import RandomIds, SystemClock
 from service.crash_points import NoCrashes
 from service.database import inbox
 from service.database.database import Store, open_store
-from service.database.wakeups import Wakeups
-from service.evidence import links
-from service.notifications.addresses import Rules
-from service.notifications.sender import HttpSender
 from service.process.workers import flows
 from service.process.workers.flow import Flow
 from service.provider.signals import Delivery
@@ -34,6 +29,7 @@ from tests.bench.databases import Fresh
 from tests.bench.service import EVENTS, Server, delivery, served, submission
 from tests.bench.tables import Row
 from tests.harness.databases import Server as Postgres
+from tests.harness.runtimes import a_runtime
 
 RATES = (20, 100)
 """Check events a second."""
@@ -201,16 +197,6 @@ def _put(session: Connection, repositories: int, each: int, first: int) -> None:
 
 def runtime_over(store: Store) -> Runtime:
     """The parts of a process for which no delivery has a signal."""
-    return Runtime(
-        links=links.build_links(),
-        store=store,
-        providers={},
-        translators={HOST: lambda _: ()},
-        clock=CLOCK,
-        ids=RandomIds(),
-        wakeups=Wakeups(CLOCK),
-        crash_points=NoCrashes(),
-        keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
-        sender=HttpSender(Rules()),
-        options=Options(version="bench"),
+    return a_runtime(
+        store, CLOCK, translators={HOST: lambda _: ()}, options=Options(version="bench")
     )

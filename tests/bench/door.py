@@ -6,24 +6,20 @@ import sys
 
 from aiohttp import web
 
-from bot.keys import KeyRing
 from service.accounts import repositories, tokens
 from service.accounts.tenants import RepositoryRecord
 from service.accounts.tokens import TokenRequest
 from service.clock import RandomIds, SystemClock
 from service.crash_points import NoCrashes
 from service.database.database import Tx, open_store
-from service.database.wakeups import Wakeups
-from service.evidence import links
 from service.http import connections
 from service.http.health import Readiness
 from service.limits import Rate
-from service.notifications.addresses import Rules
-from service.notifications.sender import HttpSender
 from service.process.api import app
 from service.provider.values import Repository
 from service.runtime import Options, Rates, Runtime
 from service.vocabulary import SYSTEM, MergeMethod, RepoId, RepoRef, Role
+from tests.harness.runtimes import a_runtime
 
 # Counted as always, refused never.
 PLENTY = Rate(1_000_000, 1_000_000)
@@ -34,18 +30,10 @@ REPO = RepoRef("github.com", "octo", "widgets")
 
 async def runtime_at(url: str) -> Runtime:
     """What the door needs, over the database there."""
-    clock, ids = SystemClock(), RandomIds()
-    return Runtime(
-        links=links.build_links(),
-        store=await open_store(url, clock=clock, ids=ids, crash_points=NoCrashes()),
-        providers={},
-        translators={},
-        clock=clock,
-        ids=ids,
-        wakeups=Wakeups(clock),
-        crash_points=NoCrashes(),
-        keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
-        sender=HttpSender(Rules()),
+    clock = SystemClock()
+    return a_runtime(
+        await open_store(url, clock=clock, ids=RandomIds(), crash_points=NoCrashes()),
+        clock,
         options=Options(version="bench", public_url="https://queue.example.org", rates=RATES),
     )
 

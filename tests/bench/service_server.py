@@ -24,23 +24,18 @@ from bot import telemetry
 from bot.github import webhook
 from bot.github.translate import OwnApp
 from bot.github.translate import signals_of as translated
-from bot.keys import KeyRing
 from service.accounts import tokens
 from service.accounts.store import access
 from service.accounts.tokens import TokenRequest
 from service.clock import Clock, RandomIds, SystemClock
 from service.crash_points import NoCrashes
 from service.database.database import Tx, open_store
-from service.database.wakeups import Wakeups
-from service.evidence import links
 from service.http import connections
 from service.http.health import Readiness
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import queues, turn
 from service.mergequeue.operations.pull_requests import Requester
 from service.mergequeue.operations.queues import QueueRequest
-from service.notifications.addresses import Rules
-from service.notifications.sender import HttpSender
 from service.process import deliveries, presence
 from service.process.api import app
 from service.process.workers.supervisor import Workers
@@ -48,6 +43,7 @@ from service.provider.signals import Delivery
 from service.runtime import Options, Runtime
 from service.vocabulary import SYSTEM, QueueRef, Role
 from tests.bench import door
+from tests.harness.runtimes import a_runtime
 from tests.harness.stillness import OPEN_DELIVERY, OPEN_EFFECT
 from tests.harness.values import ValuesProvider
 
@@ -179,17 +175,11 @@ async def serve(url: str, concurrency: int, *, works: bool) -> None:
     telemetry.start("json", "warning", clock)
     store = await open_store(url, clock=clock, ids=ids, crash_points=NoCrashes())
     host = provider.ref.host
-    runtime = Runtime(
-        links=links.build_links(),
-        store=store,
-        providers={host: provider},
+    runtime = a_runtime(
+        store,
+        clock,
+        {host: provider},
         translators={host: lambda delivery: translated(delivery, OWN)},
-        clock=clock,
-        ids=ids,
-        wakeups=Wakeups(clock),
-        crash_points=NoCrashes(),
-        keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
-        sender=HttpSender(Rules()),
         options=Options(version="bench", public_url="https://queue.example.org", rates=door.RATES),
     )
     await presence.recover(runtime)

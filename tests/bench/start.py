@@ -12,13 +12,10 @@ from pathlib import Path
 import uvloop
 
 from bot import telemetry
-from bot.keys import KeyRing
 from service.accounts.store import access
 from service.clock import RandomIds, SystemClock
 from service.crash_points import NoCrashes
 from service.database.database import open_store
-from service.database.wakeups import Wakeups
-from service.evidence import links
 from service.http import connections
 from service.http.health import Readiness
 from service.mergequeue.engine.outputs import Recorded, TipMoved
@@ -27,14 +24,13 @@ from service.mergequeue.operations import pull_requests, queues
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import journal
-from service.notifications.addresses import Rules
-from service.notifications.sender import HttpSender
 from service.process import presence
 from service.process.api import app
 from service.process.workers.supervisor import Workers
 from service.runtime import Options, Runtime
 from service.vocabulary import SYSTEM, Sha
 from tests.bench import door, load
+from tests.harness.runtimes import a_runtime
 from tests.harness.values import ValuesProvider
 
 ENTRIES = 1_000
@@ -86,17 +82,11 @@ async def opened(folder: Path, provider: ValuesProvider) -> AsyncIterator[Runtim
     store = await open_store(
         f"sqlite:///{folder}/headgate.db", clock=clock, ids=ids, crash_points=NoCrashes()
     )
-    yield Runtime(
-        links=links.build_links(),
-        store=store,
-        providers={provider.ref.host: provider},
+    yield a_runtime(
+        store,
+        clock,
+        {provider.ref.host: provider},
         translators={},
-        clock=clock,
-        ids=ids,
-        wakeups=Wakeups(clock),
-        crash_points=NoCrashes(),
-        keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
-        sender=HttpSender(Rules()),
         options=Options(version="bench"),
     )
     await store.close()

@@ -12,6 +12,7 @@ import pytest
 from bot.cli import app, live
 from bot.cli.job_service import JobService
 from bot.cli.live_lines import LINE_BYTES_MAX, LiveFile, parse
+from service.testhealth.early_failures import FAILURES_MAX
 from service.vocabulary import RepoRef
 from tests.cli.processes import END_TIMEOUT_S, started
 from tests.cli.service import an_upload
@@ -117,13 +118,6 @@ def test_a_job_that_cannot_prove_itself_is_told_how_once(api):
     assert sent(api) == [("a", True, False)]
 
 
-def test_a_job_whose_failures_are_not_final_is_told_nothing(api):
-    api.says(REPORT, {"counts": False, "standing": "unproved", "message": WHY})
-    with following(f"print({line(final=False)!r}, file=live)") as child:
-        assert ends(child) == 3
-        assert WHY not in child.stderr.read()
-
-
 def test_what_the_service_refuses_is_tried_once(api):
     api.refuses(REPORT, 404, "not_found")
     answers(api, "counts")
@@ -157,12 +151,12 @@ def test_report_files_of_a_runner_that_may_try_again_wait_for_the_end_of_the_com
     [
         b"no json",
         b"[]",
-        json.dumps({"v": 2, "event": "test", "name": "a", "outcome": "failed"}).encode(),
-        json.dumps({"v": 1, "event": "suite", "name": "a", "outcome": "failed"}).encode(),
-        json.dumps({"v": 1, "event": "test", "name": "", "outcome": "failed"}).encode(),
-        json.dumps({"v": 1, "event": "test", "name": "a", "outcome": "skipped"}).encode(),
-        json.dumps({"v": 1, "event": "test", "name": "a\0", "outcome": "failed"}).encode(),
-        json.dumps({"v": 1, "event": "test", "name": "\ud83d", "outcome": "failed"}).encode(),
+        line(v=2).encode(),
+        line(event="suite").encode(),
+        line("").encode(),
+        line(outcome="skipped").encode(),
+        line("a\0").encode(),
+        line("\ud83d").encode(),
         b"[" * 100_000,
     ],
 )
@@ -234,7 +228,7 @@ for number in range(200):
 
 
 def test_two_processes_at_once_report_whole_lines(api):
-    answers(api, *["quarantined"] * (live.REPORTS_MAX - 1), "counts")
+    answers(api, *["quarantined"] * (FAILURES_MAX - 1), "counts")
     program = f"""
 import subprocess
 both = [subprocess.Popen([sys.executable, '-c', {WRITER!r}, name]) for name in 'pq']
@@ -246,20 +240,14 @@ both = [subprocess.Popen([sys.executable, '-c', {WRITER!r}, name]) for name in '
     assert names == sorted(f"{process}{number}" for process in "pq" for number in range(10))
 
 
-def test_the_last_try_of_a_test_is_sent_however_many_were_before(api):
+def test_a_failure_is_sent_only_if_the_runner_says_that_it_is_final(api):
     answers(api, "quarantined", "counts")
-    first = [line(f"t{number}", final=False) for number in range(live.REPORTS_MAX + 5)]
-    lines = "\n".join([*first, line("t24"), line("t3")])
+    others = [line(f"t{at}", final=final) for at in range(30) for final in (False, "yes", None)]
+    lines = "\n".join([*others, line("t24"), line("t3")])
     with following(f"print({lines!r}, file=live)") as child:
         assert "A::t3 failed" in child.stderr.readline()
         assert ends(child) == 3
-    assert [name for name, _, _ in sent(api)] == ["t24", "t3"]
-
-
-def test_a_failure_is_final_only_if_the_runner_says_so():
-    told = parse(line(final="yes").encode())
-    assert told is not None
-    assert not told.is_final
+    assert sent(api) == [("t24", True, False), ("t3", True, False)]
 
 
 FAILS = [

@@ -10,7 +10,7 @@ from bot.cli import app, runner_ends
 from bot.cli.live_lines import LINE_BYTES_MAX
 from service.http.models import common
 from service.testhealth.api.models import runner_ends as models
-from service.testhealth.runner_ends import EndReason
+from service.testhealth.runner_ends import ENDS_MAX
 from tests.cli.service import an_upload
 
 SHA = "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678"
@@ -98,16 +98,12 @@ def test_what_is_too_much_is_counted_and_the_worst_is_kept(tmp_path):
     bad = {**END, "reason": "unloaded", "unloaded": errors, "unloaded_more": 5}
     ends = [{**END, "run": f"{n}"} for n in range(60)] + [{**bad, "run": f"b{n}"} for n in range(9)]
     found = read(tmp_path, *ends)
-    assert len(found) == runner_ends.ENDS_MAX
+    assert len(found) == ENDS_MAX
     assert [each["run"] for each in found[:9]] == [f"b{n}" for n in range(9)]
     listed = found[0]["unloaded"]
     assert isinstance(listed, list)
     assert found[0]["unloaded_more"] == 35 - len(listed)
     assert 0 < len(listed) < 20
-
-
-def test_the_reasons_are_those_of_the_service():
-    assert {*runner_ends.REASONS, runner_ends.KILLED} == {each.value for each in EndReason}
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,12 @@ VALUES = {
     "service.accounts",
     "service.accounts.tenants",
     "service.errors",
+    "service.provenance",
     "service.testhealth",
+    "service.testhealth.early_failures",
     "service.testhealth.reports",
     "service.testhealth.reports.results",
+    "service.testhealth.runner_ends",
     "service.vocabulary",
 }
 SLOW = {"aiohttp", "alembic", "asyncio", "cryptography", "gidgethub", "rich", "sqlalchemy"}

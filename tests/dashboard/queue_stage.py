@@ -59,7 +59,7 @@ from service.vocabulary import (
     Sha,
 )
 from tests.dashboard import browsing
-from tests.harness.databases import Hasty
+from tests.harness.databases import SetClock
 from tests.operations import upload_stage
 
 LOOPBACK, TOKEN = DashboardAuth.LOOPBACK, DashboardAuth.TOKEN
@@ -182,7 +182,7 @@ def _members(prs: tuple[int, ...]) -> tuple[Member, ...]:
     return tuple(Member(pr, f"e{pr}", sha_of(pr)) for pr in prs)
 
 
-class StillClock(Hasty):
+class StillClock(SetClock):
     """A clock whose time stands; waiting takes real time."""
 
     async def sleep(self, seconds: float) -> None:

@@ -6,8 +6,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from service.testhealth.early_failures import EarlyStanding
-from service.testhealth.operations import early_failures
+from service.testhealth.early_failures import FAILURES_MAX, EarlyStanding
 from tests.harness import gates, live_jobs
 from tests.harness import reporting_ci as ci
 from tests.harness.asking import HOST, Asker, asker
@@ -205,7 +204,7 @@ async def test_a_job_cannot_speak_under_the_name_of_another(world: World, ask: A
 async def test_a_job_reports_a_bounded_number_of_failures(world: World, ask: Asker) -> None:
     gate = await under_test(world)
     by = ci.token_of(world, gate.check)
-    for number in range(early_failures.FAILURES_MAX):
+    for number in range(FAILURES_MAX):
         await tell(ask, gate, by, name=f"test_{number}", final=False)
     with pytest.raises(AssertionError, match="limit_reached"):
         await tell(ask, gate, by, name="one more", final=False)

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from service.testhealth.detector.evidence import Stream
+from service.testhealth.detector.index import EvidenceIndex
 from service.testhealth.detector.pushes import JobRuns
 from service.vocabulary import Health as Status
 from tests.flaky.histories import T, at, in_an_old_repository
+from tests.flaky.test_index import Sets, told
 
 HOUR = timedelta(hours=1)
 
@@ -35,7 +37,17 @@ def story_of(letters, prs, days=10, accounts=(None,)):
 
 
 def events(story):
-    return [event for event in story.ledger().events_of(T) if event.stream is Stream.C]
+    """Those of the index, which are those that the ledger states."""
+    index = EvidenceIndex(100.0)
+    index.change([told(each) for each in story.uploads], (), Sets())
+    evidence = index.evidence_of(T)
+    assert evidence is not None
+    found, stated = (
+        sorted(event for event in each if event.stream is Stream.C)
+        for each in (evidence.events, story.ledger().events_of(T))
+    )
+    assert found == stated
+    return found
 
 
 def test_a_test_that_fails_in_one_push_of_several_pull_requests_is_flaky():
@@ -77,8 +89,11 @@ def test_failures_while_others_fail_too_are_no_evidence():
     assert events(story) == []
 
 
-def sharded(letters, prs, jobs="12345"):
-    """Pull requests whose pushes run the test in other shards; nobody else ever fails it."""
+def sharded(letters, prs, jobs, others=True):
+    """Pull requests whose pushes run the test in one shard; nobody else ever fails it.
+
+    `others`: the other shards run without it.
+    """
     story = in_an_old_repository()
     for day in range(10):
         for job in dict.fromkeys(jobs):
@@ -86,7 +101,7 @@ def sharded(letters, prs, jobs="12345"):
     for pr in range(prs):
         for push, (letter, job) in enumerate(zip(letters, jobs, strict=True)):
             code = f"sha:{pr:03}{push:04}"
-            for shard in dict.fromkeys(jobs):
+            for shard in dict.fromkeys(jobs if others else job):
                 here = letter if shard == job else ""
                 when = at(1 + pr, 605 + 60 * push)
                 story.ran(when, here, pr=900 + pr, code=code, job=f"shard {shard}")
@@ -99,6 +114,11 @@ def sharded(letters, prs, jobs="12345"):
 )
 def test_a_failure_that_moves_to_another_shard_is_no_evidence(letters, jobs):
     assert events(sharded(letters, 6, jobs)) == []
+
+
+@pytest.mark.parametrize(("letters", "jobs"), [("PFFP", "1211"), ("PFFP", "1121")])
+def test_the_nearest_push_of_all_shards_decides(letters, jobs):
+    assert events(sharded(letters, 6, jobs, others=False)) == []
 
 
 def test_a_failure_that_passed_in_another_shard_is_evidence():

@@ -15,7 +15,14 @@ from service.testhealth.detector import repeats
 from service.testhealth.detector.health import Health
 from service.testhealth.detector.index import EvidenceIndex
 from service.testhealth.detector.repeats import Repeats
-from service.testhealth.repeats import Candidate, RepeatedBecause, planned
+from service.testhealth.repeats import (
+    Candidate,
+    JobTests,
+    PlanRounds,
+    RepeatedBecause,
+    candidates,
+    planned,
+)
 from service.testhealth.reports.uploads import UploadClass
 from service.vocabulary import Health as Status
 from tests.bench.flaky.ledger import STABLE, Ledger, Upload
@@ -248,6 +255,74 @@ def test_any_order_of_uploads_and_repeats_ends_in_the_same_health(
 
 
 # Which tests are repeated.
+
+
+def rounds(letters: str, day: float = 0.0, *, is_probe: bool = False) -> PlanRounds:
+    """What a plan showed of a test, so many days after the beginning of the day."""
+    return PlanRounds(T, "plan", "upload", at(day), letters, 1, 0, is_probe, "F" in letters)
+
+
+def chosen(kind: UploadClass = UploadClass.STABLE, **known: Any) -> dict[int, Candidate]:
+    """The tests of a job that could be repeated."""
+    found = [*candidates(JobTests(**known), kind, at(0))]
+    assert len({each.no for each in found}) == len(found)
+    return {each.no: each for each in found}
+
+
+def test_a_test_is_repeated_for_its_strongest_reason() -> None:
+    same: dict[str, Any] = {"watched": [1, 2, 3, 4], "scores": {1: 2.0, 2: 2.0, 3: 1.9}}
+    found = chosen(**same, flaky=[1], failed=[2, 3], new=[3, 4], changed=[4, 5])
+    assert {no: each.because for no, each in found.items()} == {
+        1: RepeatedBecause.FLAKY,
+        2: RepeatedBecause.SUSPECTED,
+        3: RepeatedBecause.FAILED,
+        4: RepeatedBecause.NEW,
+        5: RepeatedBecause.CHANGED,
+    }
+
+
+@pytest.mark.parametrize(
+    ("past", "is_suspected"),
+    [
+        (rounds("PPPP"), False),
+        (rounds("FFFF"), False),
+        (rounds("FPPP"), True),
+        (rounds("PPPP", is_probe=True), True),
+        (rounds("FFFF", is_probe=True), False),
+    ],
+)
+def test_a_test_is_suspected_that_disagreed_or_failed_and_passed_when_it_was_repeated(
+    past: PlanRounds, is_suspected: bool
+) -> None:
+    assert bool(chosen(watched=[T], history={T: [past]})) == is_suspected
+
+
+def test_more_failures_than_ten_are_of_the_code_and_not_repeated() -> None:
+    assert len(chosen(failed=range(10))) == 10
+    assert chosen(failed=range(11)) == {}
+
+
+@pytest.mark.parametrize(
+    ("reason", "counted"), [("flaky", 2), ("watched", 5), ("failed", 0), ("new", 10)]
+)
+def test_the_rounds_that_count_are_those_since_the_reason_began(reason: str, counted: int) -> None:
+    past = [rounds("PPP", -2), rounds("FP", -1), rounds("PP/P", -0.5), rounds("PP", 0.5)]
+    known: dict[str, Any] = {reason: [T], "scores": {T: 2.0}, "history": {T: past}}
+    assert chosen(**known)[T].rounds == counted
+
+
+def test_a_flaky_test_is_repeated_less_in_pull_requests() -> None:
+    past = [rounds("P" * plans.FLAKY_IN_PULLS_MAX)]
+    known: dict[str, Any] = {"flaky": [T], "history": {T: past}}
+    assert chosen(UploadClass.PR, **known) == {}
+    assert chosen(UploadClass.STABLE, **known)[T].rounds == plans.FLAKY_IN_PULLS_MAX
+    known["history"] = {T: [rounds("P" * (plans.FLAKY_IN_PULLS_MAX - 1))]}
+    assert T in chosen(UploadClass.PR, **known)
+
+
+def test_a_test_without_a_time_takes_the_usual_one() -> None:
+    found = chosen(new=[1, 2], seconds={1: 3.0}, usual=0.5)
+    assert [found[no].seconds for no in (1, 2)] == [3.0, 0.5]
 
 
 def test_a_plan_keeps_to_its_time_and_tells_of_each_reason() -> None:

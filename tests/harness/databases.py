@@ -409,15 +409,15 @@ def connected(url: str) -> Iterator[Connection]:
 async def opened_at(url: str, how: StoreOptions | None = None) -> Store:
     """A store on this database, with a clock that jumps and random ids."""
     return await open_store(
-        url, clock=Hasty(), ids=RandomIds(), crash_points=NoCrashes(), options=how
+        url, clock=SetClock(), ids=RandomIds(), crash_points=NoCrashes(), options=how
     )
 
 
-class Hasty:
-    """A clock whose time stands, but for waiting, which costs none."""
+class SetClock:
+    """Time that stands where it was put, but for waiting, which costs none."""
 
-    def __init__(self) -> None:
-        self.present = datetime(2026, 3, 2, 14, 0, tzinfo=UTC)
+    def __init__(self, present: datetime = datetime(2026, 3, 2, 14, 0, tzinfo=UTC)) -> None:
+        self.present = present
 
     def now(self) -> datetime:
         """The present instant."""

@@ -8,13 +8,8 @@ import asyncio
 from collections import deque
 from datetime import UTC, datetime, timedelta
 
-from bot.keys import KeyRing
 from service.accounts import repositories
-from service.clock import RandomIds
-from service.crash_points import NoCrashes
 from service.database.database import Store
-from service.database.wakeups import Wakeups
-from service.evidence import links
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.config import ConfigValue
 from service.mergequeue.engine.inputs import Input
@@ -26,9 +21,7 @@ from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.simulation.history import Arrival, History
 from service.mergequeue.simulation.world import Attempt, Ci, Target
 from service.mergequeue.store import queues as stored_queues
-from service.notifications.addresses import Rules
-from service.notifications.sender import HttpSender
-from service.runtime import Options, Runtime
+from service.runtime import Runtime
 from service.vocabulary import (
     SYSTEM,
     Actor,
@@ -41,44 +34,17 @@ from service.vocabulary import (
     QueueRef,
     Sha,
 )
-from tests.harness.databases import opened_at
+from tests.harness.databases import SetClock, opened_at
+from tests.harness.runtimes import a_runtime
 from tests.harness.values import ValuesProvider
 
 ALICE = Actor(ActorKind.PERSON, "alice", "1")
 HOST = "values.test"
 
 
-class SetClock:
-    """Time that stands where it was put."""
-
-    def __init__(self, present: datetime) -> None:
-        self.present = present
-
-    def now(self) -> datetime:
-        return self.present
-
-    def monotonic_s(self) -> float:
-        return self.present.timestamp()
-
-    async def sleep(self, seconds: float) -> None:
-        self.present += timedelta(seconds=seconds)
-
-
 def runtime_of(store: Store, clock: SetClock) -> Runtime:
     """The parts of a process around a store, with a provider made of values."""
-    return Runtime(
-        links=links.build_links(),
-        store=store,
-        providers={HOST: ValuesProvider(HOST)},
-        translators={HOST: lambda _: ()},
-        clock=clock,
-        ids=RandomIds(),
-        wakeups=Wakeups(clock),
-        crash_points=NoCrashes(),
-        keys=KeyRing("a secret key for tests, long enough to be one"),
-        sender=HttpSender(Rules()),
-        options=Options(version="0.0.7"),
-    )
+    return a_runtime(store, clock, {HOST: ValuesProvider(HOST)})
 
 
 async def made(runtime: Runtime, **settings: ConfigValue) -> QueueRef:

@@ -14,19 +14,14 @@ from typing import Any, cast
 
 import aiohttp
 
-from bot.keys import KeyRing
 from service.accounts import repositories, tokens
 from service.accounts.tokens import TokenRequest
 from service.clock import RandomIds
 from service.crash_points import NoCrashes
 from service.database.database import open_store
-from service.database.wakeups import Wakeups
-from service.evidence import links
 from service.http.health import Readiness
 from service.limits import Rate
 from service.mergequeue.operations import reconcile
-from service.notifications.addresses import Rules
-from service.notifications.sender import HttpSender
 from service.process.api import app
 from service.process.workers import flows
 from service.process.workers.flow import Flow
@@ -35,6 +30,7 @@ from service.runtime import Options, Rates, Runtime
 from service.vocabulary import SYSTEM, Role
 from tests.api.wire import served
 from tests.harness.clock import FastClock
+from tests.harness.runtimes import a_runtime
 from tests.harness.values import ValuesProvider
 from tests.linearizability.model import Asked, Line, after
 from tests.linearizability.search import Call, order_of
@@ -291,19 +287,13 @@ async def _instance(stack: AsyncExitStack, url: str, clock: FastClock, name: str
     stack.push_async_callback(store.close)
     store.runner = database = Slow(store.runner, clock, "read", "write")
     provider = Slow(ValuesProvider(), clock, *SLOW_CALLS)
-    runtime = Runtime(
-        links=links.build_links(),
-        store=store,
-        providers={REPO.host: cast(Provider, provider)},
-        translators={},
-        clock=clock,
-        ids=ids,
-        wakeups=Wakeups(clock),
-        crash_points=NoCrashes(),
-        keys=KeyRing("a secret key for tests, long enough to be one"),
-        sender=HttpSender(Rules()),
+    runtime = a_runtime(
+        store,
+        clock,
+        {REPO.host: cast(Provider, provider)},
         options=Options(version="0.0.7", rates=RATES),
         instance=name,
+        translators={},
     )
     readiness = Readiness()
     readiness.mark("recovery", "ok")

@@ -5,21 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.keys import KeyRing
 from service.accounts import repositories
-from service.clock import RandomIds
-from service.crash_points import NoCrashes
 from service.database.database import Store
-from service.database.wakeups import Wakeups
-from service.evidence import links
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import queues as stored_queues
-from service.notifications.addresses import Rules
-from service.notifications.sender import HttpSender
-from service.runtime import Options, Runtime
+from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef
+from tests.harness.runtimes import a_runtime
 from tests.harness.values import ValuesProvider
 from tests.provider.stage import Stage, on_sandbox
 
@@ -57,20 +51,7 @@ def provider() -> ValuesProvider:
 @pytest.fixture
 def runtime(store: Store, clock: WaitingClock, provider: ValuesProvider) -> Runtime:
     """The parts of a process."""
-    host = provider.ref.host
-    return Runtime(
-        links=links.build_links(),
-        store=store,
-        providers={host: provider},
-        translators={host: lambda _: ()},
-        clock=clock,
-        ids=RandomIds(),
-        wakeups=Wakeups(clock),
-        crash_points=NoCrashes(),
-        keys=KeyRing("a secret key for tests, long enough to be one"),
-        sender=HttpSender(Rules()),
-        options=Options(version="0.0.7"),
-    )
+    return a_runtime(store, clock, {provider.ref.host: provider})
 
 
 @pytest.fixture

@@ -9,13 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bot.keys import KeyRing
 from service.accounts import repositories
-from service.clock import RandomIds
 from service.crash_points import CrashPoints, NoCrashes
 from service.database.database import Store, Tx
-from service.database.wakeups import Wakeups
-from service.evidence import links
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.model import (
     Entry,
@@ -40,10 +36,9 @@ from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import landings
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store.cache import QueueCache
-from service.notifications.addresses import Rules
-from service.notifications.sender import HttpSender
-from service.runtime import Options, Runtime
+from service.runtime import Runtime
 from service.vocabulary import SYSTEM, MergeMethod, QueueRef, RequiredName, RequiredSource, Sha
+from tests.harness.runtimes import a_runtime
 from tests.provider.stage import Stage
 
 Pull = tuple[int, Sha]
@@ -51,19 +46,11 @@ Pull = tuple[int, Sha]
 
 def runtime_of(stage: Stage, store: Store, crash_points: CrashPoints | None = None) -> Runtime:
     """The parts of a process before this stage."""
-    host = stage.repo.host
-    return Runtime(
-        links=links.build_links(),
-        store=store,
-        providers={host: stage.provider},
-        translators={host: lambda _: ()},
-        clock=stage.clock,
-        ids=RandomIds(),
-        wakeups=Wakeups(stage.clock),
+    return a_runtime(
+        store,
+        stage.clock,
+        {stage.repo.host: stage.provider},
         crash_points=crash_points or NoCrashes(),
-        keys=KeyRing("a secret key for tests, long enough to be one"),
-        sender=HttpSender(Rules()),
-        options=Options(version="0.0.7"),
     )
 
 

@@ -33,7 +33,8 @@ from service.vocabulary import (
     QueueRef,
 )
 from tests.harness import recorded
-from tests.harness.recorded import Recording, SetClock
+from tests.harness.databases import SetClock
+from tests.harness.recorded import Recording
 
 BEGIN = recorded.days_ago(2)
 BAD = Fate(breaks=True)

@@ -35,7 +35,7 @@ from service.provider.errors import OutcomeUnknown
 from service.provider.values import LandStopCode
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, MergeMethod
-from tests.harness.databases import Hasty, connected
+from tests.harness.databases import SetClock, connected
 from tests.operations.landing_stage import Unit, a_unit, runtime_of, three
 from tests.operations.test_landing import MERGES, Struck, counted, states
 from tests.provider.stage import Stage
@@ -523,7 +523,7 @@ async def test_a_permit_keeps_the_turns_of_its_queue_out_until_it_is_committed(
                 found.append("free")
 
     moments.at["tx.permit.before_commit"] = moments.at["tx.permit.after_commit"] = look
-    store = await open_store(postgres_url, clock=Hasty(), ids=RandomIds(), crash_points=moments)
+    store = await open_store(postgres_url, clock=SetClock(), ids=RandomIds(), crash_points=moments)
     runtime = runtime_of(stage, store, moments)
     unit = await a_unit(runtime, stage, [await stage.open({"a.txt": "a\n"})])
     assert await land(unit) == "landed"

@@ -15,7 +15,7 @@ from service.database.database import Tx
 from service.database.page_tokens import Key, Listing, PageStart
 from service.database.paging import CountedPage, PageSelection, Place
 from service.errors import Malformed
-from tests.harness.recorded import SetClock
+from tests.harness.databases import SetClock
 
 
 @dataclass(frozen=True)

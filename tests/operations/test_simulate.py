@@ -15,7 +15,8 @@ from service.mergequeue.simulation.replay import replay
 from service.mergequeue.simulation.world import sha_of
 from service.vocabulary import RepoRef
 from tests.harness import recorded
-from tests.harness.recorded import HOST, Recording, SetClock
+from tests.harness.databases import SetClock
+from tests.harness.recorded import HOST, Recording
 
 REPO = RepoRef(HOST, "octo", "widgets")
 BEGIN = recorded.days_ago(2)

@@ -8,19 +8,12 @@ from typing import Any
 
 from sqlalchemy import select
 
-from bot.keys import KeyRing
 from service.accounts import access, tokens
 from service.accounts.store import access as stored_access
 from service.accounts.tenants import RepositoryRecord
 from service.accounts.tokens import TokenRequest
-from service.clock import RandomIds
-from service.crash_points import NoCrashes
 from service.database.database import Store, Tx
-from service.database.wakeups import Wakeups
-from service.evidence import links
 from service.http.callers import Caller
-from service.notifications.addresses import Rules
-from service.notifications.sender import HttpSender
 from service.provider.values import Repository
 from service.runtime import Options, Runtime
 from service.testhealth.operations import ingest
@@ -39,7 +32,8 @@ from service.testhealth.store import states as test_states
 from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.states import CaseState, StateChange
 from service.vocabulary import SYSTEM, MergeMethod, RepoId, RepoRef, Role, Sha
-from tests.harness.databases import Hasty
+from tests.harness.databases import SetClock
+from tests.harness.runtimes import a_runtime
 
 HOST = "github.test"
 NOW = datetime(2026, 3, 22, tzinfo=UTC)
@@ -52,7 +46,7 @@ class Stage:
     """A repository, and a token with which its CI uploads."""
 
     runtime: Runtime
-    clock: Hasty
+    clock: SetClock
     repository: RepositoryRecord
     caller: Caller
 
@@ -99,20 +93,9 @@ def a_case(name: str, letters: str, **facts: Any) -> CaseResult:
 
 async def staged(store: Store, name: str = "widgets", at: datetime = NOW) -> Stage:
     """A repository of this name; its token vouches for branches, as it knows no provider."""
-    clock = Hasty()
-    clock.present = at
-    runtime = Runtime(
-        links=links.build_links(),
-        store=store,
-        providers={},
-        translators={},
-        clock=clock,
-        ids=RandomIds(),
-        wakeups=Wakeups(clock),
-        crash_points=NoCrashes(),
-        keys=KeyRing("a secret key for tests, long enough to be one"),
-        sender=HttpSender(Rules()),
-        options=Options(version="0.0.7", public_url="https://queue.example.org"),
+    clock = SetClock(at)
+    runtime = a_runtime(
+        store, clock, options=Options(version="0.0.7", public_url="https://queue.example.org")
     )
     repository = await store.run(_repository, name)
     wish = TokenRequest(HOST, "octo", f"ci of {name}", Role.QUEUE)

@@ -25,8 +25,8 @@ from service.clock import SystemClock
 from service.errors import DatabaseAway
 from service.http import connections, documents
 from tests.harness.browser import Browser, browsing
+from tests.harness.databases import SetClock
 from tests.harness.machine import free_port
-from tests.harness.recorded import SetClock
 from tests.tidy.tree import ROOT
 
 PRINTED_WITHIN_S = 30

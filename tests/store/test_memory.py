@@ -7,7 +7,7 @@ import pytest
 
 from service.database.wakeups import Wakeups
 from service.mergequeue.store.cache import QUEUES_MAX, QueueCache
-from tests.harness.databases import Hasty
+from tests.harness.databases import SetClock
 from tests.store.conftest import a_queue
 
 
@@ -54,7 +54,7 @@ def test_the_least_recently_used_value_goes_first():
     assert cache.newest(QUEUES_MAX) is not None
 
 
-class Patient(Hasty):
+class Patient(SetClock):
     """A clock on which waiting never ends."""
 
     async def sleep(self, seconds: float) -> None:
@@ -84,7 +84,7 @@ async def test_everybody_who_waits_for_the_topic_is_woken_and_nobody_else():
 
 
 async def test_a_wait_ends_in_time_without_a_wake_up():
-    clock = Hasty()
+    clock = SetClock()
     began = clock.now()
     assert await Wakeups(clock).wait("outbox", 0, 30) == 0
     assert (clock.now() - began).total_seconds() == 30

@@ -14,7 +14,7 @@ from service.database.database import Store, StoreOptions, open_store
 from service.errors import DatabaseUnavailable, StartRefused
 from service.mergequeue.store import queues
 from service.mergequeue.store.cache import QueueCache, newest_known
-from tests.harness.databases import Hasty, opened_at
+from tests.harness.databases import SetClock, opened_at
 from tests.store.conftest import a_stored_queue
 
 
@@ -103,7 +103,9 @@ async def test_a_real_deadlock_is_resolved(notes: Store):
 
 
 async def test_a_commit_whose_end_is_unknown_is_not_run_again(postgres_url: str):
-    store = await open_store(postgres_url, clock=Hasty(), ids=RandomIds(), crash_points=NoCrashes())
+    store = await open_store(
+        postgres_url, clock=SetClock(), ids=RandomIds(), crash_points=NoCrashes()
+    )
     await store.run(execute, "CREATE TABLE note (text TEXT, number INT)")
     # A deferred trigger runs inside COMMIT, where it ends its own connection.
     await store.run(
@@ -205,7 +207,7 @@ async def test_a_server_that_is_not_there_refuses_the_start(tmp_path):
 async def test_a_pool_of_one_serves_reads_and_writes(postgres_url: str):
     store = await open_store(
         postgres_url,
-        clock=Hasty(),
+        clock=SetClock(),
         ids=RandomIds(),
         crash_points=NoCrashes(),
         options=StoreOptions(pool=1),

@@ -407,7 +407,6 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "inbox.release_unowned": lambda s: inbox.release_unowned(s, "me", [7]),
     "inbox.retry": lambda s: inbox.retry(s, 7, NOW, ""),
     "inbox.stored_ids": lambda s: inbox.stored_ids(s, "github.test", ["guid-7", "guid-8"]),
-    "inbox.parked": inbox.parked,
     "inbox.release": lambda s: inbox.release(s, ["me"], NOW, thorough=False),
     "inbox.release, thorough": lambda s: inbox.release(s, ["me"], NOW, thorough=True),
     "outbox.append": lambda s: outbox.append(s, 7, 7, 1, [build("new"), tell(7, "new")]),

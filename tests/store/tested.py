@@ -10,6 +10,7 @@ from service.testhealth.detector import ticketing
 from service.testhealth.detector.machines import BadMachine
 from service.testhealth.early_failures import EarlyFailure, EarlyStanding
 from service.testhealth.filters import TestFilter, TestOrder, TimeOrder
+from service.testhealth.repeats import PlanRounds
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.reports.results import Outcome
 from service.testhealth.reports.uploads import UploadClass
@@ -54,7 +55,7 @@ from service.testhealth.store.listings import UnhealthyTests
 from service.testhealth.store.quarantine import StoredOverride
 from service.testhealth.store.quarantined import QuarantinedTests
 from service.testhealth.store.queue_waits import Wait
-from service.testhealth.store.repeats import RepeatPlan, StoredRepeats
+from service.testhealth.store.repeats import RepeatPlan
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.states import CaseState
 from service.testhealth.store.uploads import Upload
@@ -181,7 +182,7 @@ EARLY = EarlyFailure(
 )
 
 PLAN = RepeatPlan("new", "text-7", UploadClass.STABLE, (), NOW, 1000)
-ROUNDS = StoredRepeats(6, "new", "text-7", NOW, "PFP", 1, 1, False, True)
+ROUNDS = PlanRounds(6, "new", "text-7", NOW, "PFP", 1, 1, False, True)
 
 
 def due(session: Connection) -> Claimed:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import structlog
 from cachetools import LRUCache
 
-from service import check_reports
+from service import check_reports, sweeping
 from service.accounts import page_addresses
 from service.accounts.store import access
 from service.database import outbox
@@ -26,7 +26,7 @@ from service.mergequeue.engine.config import RedTarget
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.culprits.verdict import Standing
 from service.mergequeue.engine.model import MergeQueue
-from service.mergequeue.operations import naming, requirements, sweeping, turn
+from service.mergequeue.operations import naming, requirements, turn
 from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.store import breaks, queues
 from service.mergequeue.store.breaks import LandedCommit

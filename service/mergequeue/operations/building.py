@@ -5,6 +5,7 @@ from itertools import dropwhile, takewhile
 
 import structlog
 
+from service import sweeping
 from service.mergequeue.engine.config import TestBranchConstruction
 from service.mergequeue.engine.inputs import (
     BuildRefusal,
@@ -23,7 +24,6 @@ from service.mergequeue.operations import (
     consents,
     merge_messages,
     naming,
-    sweeping,
     turn,
     undone_work,
     vehicles,

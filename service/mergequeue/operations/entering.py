@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from service import sweeping
 from service.accounts.store import audit
 from service.database.database import Tx
 from service.memory import QUEUES_MAX
@@ -18,7 +19,7 @@ from service.mergequeue.engine.inputs import Submit
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.rules import EntryRule
-from service.mergequeue.operations import facts, naming, pull_requests, sweeping, turn
+from service.mergequeue.operations import facts, naming, pull_requests, turn
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.mergequeue.store import queues, submissions
 from service.provider.errors import ProviderError

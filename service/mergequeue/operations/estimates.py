@@ -10,6 +10,7 @@ from datetime import datetime
 
 from cachetools import LRUCache
 
+from service import sweeping
 from service.database.database import Tx
 from service.errors import NotFound
 from service.memory import QUEUES_MAX
@@ -19,7 +20,7 @@ from service.mergequeue.engine.explaining.rates import Outcomes
 from service.mergequeue.engine.inputs import EstimateChanged, Input, RatesMeasured
 from service.mergequeue.engine.model import Entry, MergeQueue
 from service.mergequeue.engine.reported import Facts, Rates
-from service.mergequeue.operations import sweeping, turn
+from service.mergequeue.operations import turn
 from service.mergequeue.store import history, outcomes, queues
 from service.mergequeue.store.history import Judged
 from service.runtime import Runtime

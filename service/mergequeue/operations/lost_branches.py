@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import structlog
 
+from service import sweeping
 from service.accounts.store import access
 from service.accounts.tenants import RepositoryRecord
 from service.mergequeue.engine.inputs import TestBranchLost
 from service.mergequeue.engine.states import RunKind
-from service.mergequeue.operations import naming, sweeping, turn
+from service.mergequeue.operations import naming, turn
 from service.mergequeue.operations.turn import QueueGone
 from service.mergequeue.store import queues, runs
 from service.mergequeue.store.runs import RecordedBranch

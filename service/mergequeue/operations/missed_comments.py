@@ -8,11 +8,12 @@ from datetime import timedelta
 
 import structlog
 
+from service import sweeping
 from service.accounts.store import access
 from service.accounts.tenants import RepositoryRecord
 from service.database import inbox
 from service.database.database import Tx
-from service.mergequeue.operations import comments, sweeping
+from service.mergequeue.operations import comments
 from service.mergequeue.store import answered_commands, cursors, queues
 from service.provider.errors import ProviderError
 from service.provider.signals import AskSource, Delivery, Where

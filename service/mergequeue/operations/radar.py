@@ -10,13 +10,14 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from service import sweeping
 from service.database.database import Tx
 from service.memory import QUEUES_MAX
 from service.mergequeue.conflict_pairs import ConflictPair, Foreseen, orders
 from service.mergequeue.engine.config import ConflictRadar
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.operations import naming, queue_views, sweeping, turn
+from service.mergequeue.operations import naming, queue_views, turn
 from service.mergequeue.store import conflicts, queues
 from service.mergequeue.wording import conflict_messages
 from service.notifications import notifications

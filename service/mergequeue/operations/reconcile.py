@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from service import sweeping
 from service.accounts import repositories
 from service.accounts.store import access
 from service.accounts.tenants import RepositoryRecord
@@ -38,7 +39,6 @@ from service.mergequeue.operations import (
     repository_files,
     requirements,
     run_reports,
-    sweeping,
     turn,
     undone_work,
 )
@@ -331,18 +331,20 @@ async def read_queue(runtime: Runtime, queue: QueueRef) -> None:
     inputs += await _reruns(runtime, queue, value)
     inputs += await facts.differing(runtime, queue, value, sorted(value.entries))
     inputs += _reachable_again(value)
-    if await _follows(runtime, queue, value, inputs):
-        return
-    if inputs:
-        await turn.take(runtime, queue.id, inputs)
-    await undone_work.judge_again(runtime, queue)
-    await merged_by_others.look(runtime, queue)
+    await _report(runtime, queue, value, inputs)
 
 
 async def read_target(runtime: Runtime, queue: QueueRef) -> None:
     """Read the target's tip and report it if it differs."""
     value = await turn.value(runtime, queue.id)
     inputs = await facts.target(runtime, queue, value)
+    await _report(runtime, queue, value, inputs)
+
+
+async def _report(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, inputs: Sequence[Input]
+) -> None:
+    """Report what differs of a queue and its target in one turn, and look at what has landed."""
     if await _follows(runtime, queue, value, inputs):
         return
     if inputs:

@@ -11,6 +11,7 @@ from datetime import datetime
 
 import structlog
 
+from service import sweeping
 from service.accounts import audit_log
 from service.accounts.store import access, audit
 from service.accounts.tenants import RepositoryRecord
@@ -21,7 +22,7 @@ from service.mergequeue.engine.inputs import Cancel
 from service.mergequeue.engine.outputs import Tell
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.operations import naming, sweeping, turn
+from service.mergequeue.operations import naming, turn
 from service.mergequeue.operations.facts import unrecorded
 from service.mergequeue.store import notices as stored_notices
 from service.mergequeue.store import queues, restored, runs

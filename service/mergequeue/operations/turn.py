@@ -18,7 +18,7 @@ from service.accounts.store.audit import AuditEntry
 from service.database import outbox
 from service.database.database import Tx
 from service.database.outbox import Lane, OutboxItem
-from service.errors import Conflict, InvariantBroken, NotFound, Stale
+from service.errors import Conflict, DeletedMeanwhile, InvariantBroken, Stale
 from service.locks import LocksByNumber
 from service.memory import VersionedCache
 from service.mergequeue.engine import engine
@@ -94,7 +94,7 @@ class QueueLocks(LocksByNumber):
     """Serializes the turns of a queue within this process."""
 
 
-class QueueGone(NotFound):
+class QueueGone(DeletedMeanwhile):
     """The queue was deleted: nothing enters or changes it any more."""
 
     code = "queue_not_found"

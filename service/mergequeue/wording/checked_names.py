@@ -211,12 +211,6 @@ def reported_by(one: CheckedName) -> Phrase:
 _ORDER = tuple(ENDINGS)
 
 
-def _of_group(alike: Table) -> Phrase:
-    """Return checks that ended alike as one clause."""
-    names = phrases.names([one.name for one in alike])
-    return phrase("{} {}", names, _ending(alike[0], many=len(alike) > 1))
-
-
 def _ending(one: CheckedName, tests: Phrase = _NOTHING, *, many: bool = False) -> Phrase:
     proof = _PROOFS.get(one.proof or Proof.NONE, "")
     words = ENDINGS[one.ended]

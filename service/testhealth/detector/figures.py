@@ -31,11 +31,6 @@ class Window:
         """The first UTC day that lies inside from its beginning."""
         return day_of(self.start) + 1
 
-    @property
-    def part_end(self) -> datetime:
-        """Return where the part of the first day ends, exclusive."""
-        return beginning_of(self.whole_from)
-
 
 def window(now: datetime, span: timedelta) -> Window:
     """The last hours, the present instant with them."""

@@ -7,8 +7,7 @@ reopened open, until the test's status changes.
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from service.testhealth.settings import UNHEALTHY
-from service.vocabulary import Health
+from service.vocabulary import UNHEALTHY, Health
 
 OPEN_AFTER = timedelta(hours=24)
 """So long a test is unhealthy before it gets an issue."""

@@ -16,7 +16,7 @@ from service.http.callers import Caller
 from service.provenance import Proof
 from service.runtime import Runtime
 from service.testhealth import early_failures
-from service.testhealth.early_failures import CaseNames, EarlyFailure, EarlyStanding
+from service.testhealth.early_failures import FAILURES_MAX, CaseNames, EarlyFailure, EarlyStanding
 from service.testhealth.operations import classify
 from service.testhealth.operations.classify import Doubts
 from service.testhealth.operations.queue_links import QueueLinks
@@ -26,9 +26,6 @@ from service.testhealth.reports.results import CaseResult, Outcome
 from service.testhealth.store import early_failures as stored
 from service.testhealth.store.cases import TEXT_MAX, Place
 from service.vocabulary import Actor
-
-FAILURES_MAX = 20
-"""Early failures of one attempt of a job (docs/design/limits.md 5)."""
 
 OF_RUN_MAX = 1000
 """Early failures of all jobs of one attempt of a CI run."""

@@ -4,7 +4,7 @@ A plan belongs to an upload, and only the job of that upload gets it and reports
 proved as the upload is (docs/design/active-evidence.md 3, 5).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -22,28 +22,18 @@ from service.testhealth.operations.classify import Doubts
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.queue_links import QueueLinks
 from service.testhealth.operations.upload_values import UploadMeta
-from service.testhealth.repeats import Candidate, PlanStanding, Portion, RepeatedBecause
+from service.testhealth.repeats import JobTests, PlanRounds, PlanStanding, Portion, RepeatedBecause
 from service.testhealth.reports.results import Outcome
-from service.testhealth.reports.uploads import PASSED, UploadClass
+from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import cases, listings, states
 from service.testhealth.store import repeats as stored
 from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.listings import ListedCase
-from service.testhealth.store.repeats import RepeatPlan, StoredRepeats
+from service.testhealth.store.repeats import RepeatPlan
 from service.testhealth.store.uploads import Upload
 from service.testhealth.suspects import SuspectedBecause
-
-SUSPECTED_FOR = timedelta(days=28)
-"""A test is suspected for so long after it disagreed, or failed and passed when repeated."""
-
-SUSPECTED_FROM = 2.0
-"""The score from which a test is suspected that is not flaky yet."""
-
-NEW_FOR = timedelta(days=3)
-FAILED_MAX = 10
-"""Failed tests of a job that are repeated; more of them were broken by its code."""
 
 REPORTED_WITHIN = timedelta(days=1)
 LETTERS_MAX = 1000
@@ -140,7 +130,8 @@ def _planned(
     seconds = repeats.seconds_of(kind, test_time, minutes * 60.0, spent.seconds, spent.in_pulls)
     if seconds < 1:
         return Plan(PlanStanding.SPENT)
-    portions = repeats.planned(_candidates(tests, upload, changed), seconds)
+    known = _known_of(tests, upload, changed)
+    portions = repeats.planned(repeats.candidates(known, kind, _midnight(now)), seconds)
     if not portions:
         return Plan(PlanStanding.NOTHING)
     made = RepeatPlan(
@@ -206,50 +197,36 @@ def _midnight(now: datetime) -> datetime:
     return figures.beginning_of(figures.day_of(now))
 
 
-def _candidates(
-    tests: RepositoryTests, upload: Upload, changed: Iterable[str]
-) -> Iterator[Candidate]:
-    """Every test of the job that could be repeated, each once, by its strongest reason."""
+def _known_of(tests: RepositoryTests, upload: Upload, changed: Iterable[str]) -> JobTests:
+    """Return the tests of a job that may be repeated, and what is known of them."""
     session, here, now = tests.session, tests.place.repository_id, tests.context.now
     attempts = test_attempts.attempts_of(session, upload.id)
-    failed = _failed_in(attempts)
     ran = {each.no for each in attempts if each.outcome is not Outcome.SKIPPED}
     if upload.passed is not None:
         ran |= set(tests.sets.numbers(upload.passed))
-    flaky = [no for no in stored.flaky(session, here) if no in ran]
-    recent = [no for no in stored.failed_since(session, here, now - SUSPECTED_FOR) if no in ran]
-    repeated = stored.failing(session, here) & ran
-    new = [no for no in stored.new_since(session, here, now - NEW_FOR) if no in ran]
-    near = [no for no in cases.by_ids(session, here, changed).values() if no in ran]
-    asked = {*flaky, *recent, *repeated, *failed, *new, *near}
-    history = stored.history_of(session, here, asked, now - SUSPECTED_FOR)
-    seconds = stored.seconds_of(session, here, asked)
-    usual = upload.counts.get("test_time_ms", 0) / 1000 / max(upload.counts.get("tests", 1), 1)
-    judged = states.states_of(session, here, [*recent, *repeated, *failed])
-    suspected = [
-        no
-        for no in dict.fromkeys((*recent, *sorted(repeated), *failed))
-        if _is_suspected(history.get(no, ()), judged[no].numbers.score if no in judged else None)
-    ]
-    is_broken_by_code = len(failed) > FAILED_MAX
-    is_pull = upload.kind == UploadClass.PR.value
-    known: set[int] = set()
-    for because, nos in (
-        (RepeatedBecause.FLAKY, flaky),
-        (RepeatedBecause.SUSPECTED, suspected),
-        (RepeatedBecause.FAILED, () if is_broken_by_code else failed),
-        (RepeatedBecause.NEW, new),
-        (RepeatedBecause.CHANGED, near),
-    ):
-        for no in nos:
-            if no in known:
-                continue
-            known.add(no)
-            rounds = _rounds_of(because, history.get(no, ()), _midnight(now))
-            is_flaky = because is RepeatedBecause.FLAKY
-            if is_pull and is_flaky and rounds >= repeats.FLAKY_IN_PULLS_MAX:
-                continue
-            yield Candidate(no, because, seconds.get(no, usual), rounds)
+
+    def among(nos: Iterable[int]) -> list[int]:
+        return [no for no in nos if no in ran]
+
+    failed = _failed_in(attempts)
+    flaky = among(stored.flaky(session, here))
+    recent = among(stored.failed_since(session, here, now - repeats.SUSPECTED_FOR))
+    watched = [*recent, *among(stored.failing(session, here)), *failed]
+    new = among(stored.new_since(session, here, now - repeats.NEW_FOR))
+    near = among(cases.by_ids(session, here, changed).values())
+    asked = {*flaky, *watched, *new, *near}
+    judged = states.states_of(session, here, watched)
+    return JobTests(
+        flaky=flaky,
+        watched=watched,
+        failed=failed,
+        new=new,
+        changed=near,
+        scores={no: each.numbers.score or 0.0 for no, each in judged.items()},
+        history=stored.history_of(session, here, asked, now - repeats.SUSPECTED_FOR),
+        seconds=stored.seconds_of(session, here, asked),
+        usual=upload.counts.get("test_time_ms", 0) / 1000 / max(upload.counts.get("tests", 1), 1),
+    )
 
 
 def _failed_in(attempts: Iterable[StoredAttempt]) -> list[int]:
@@ -259,31 +236,6 @@ def _failed_in(attempts: Iterable[StoredAttempt]) -> list[int]:
         if each.is_comparable:
             last[each.no] = each.outcome
     return [no for no, outcome in last.items() if outcome is Outcome.FAILED]
-
-
-def _is_suspected(history: Sequence[StoredRepeats], score: float | None) -> bool:
-    return (score or 0.0) >= SUSPECTED_FROM or any(map(_is_suspicious, history))
-
-
-def _is_suspicious(found: StoredRepeats) -> bool:
-    """Return whether a test disagreed, or failed in a job and passed when it was repeated there."""
-    is_unexplained = found.is_probe and PASSED in found.letters
-    return is_unexplained or rules.disagrees(found.letters)
-
-
-def _rounds_of(
-    because: RepeatedBecause, history: Sequence[StoredRepeats], midnight: datetime
-) -> int:
-    """Return the rounds of a test that `Candidate` counts."""
-    counted: list[StoredRepeats] = []
-    for each in history:
-        if because is RepeatedBecause.SUSPECTED and _is_suspicious(each):
-            counted.clear()
-        elif because is not RepeatedBecause.FLAKY or each.ran_at >= midnight:
-            counted.append(each)
-    if because is RepeatedBecause.FAILED:
-        return 0
-    return sum(len(each.letters) - each.letters.count(rules.NEXT) for each in counted)
 
 
 async def report(
@@ -328,7 +280,7 @@ def _reported(
     found = _rounds_in(tests, made, upload, sent)
     heard = Heard(
         len(found),
-        sum(len(each.letters) - each.letters.count(rules.NEXT) for each in found),
+        sum(each.count for each in found),
         tuple(_ids_of(tests, [each.no for each in found if rules.disagrees(each.letters)])),
     )
     if made.reported_at is not None:
@@ -343,7 +295,7 @@ def _reported(
 
 def _rounds_in(
     tests: RepositoryTests, made: RepeatPlan, upload: Upload, sent: Reported
-) -> list[StoredRepeats]:
+) -> list[PlanRounds]:
     """Return the rounds of the tests of a plan, at most as many as it asked for."""
     numbers = cases.by_ids(tests.session, tests.place.repository_id, sent.letters)
     asked: dict[int, Portion] = {each.no: each for each in made.tests}
@@ -356,7 +308,7 @@ def _rounds_in(
     disagreeing = sum(map(rules.disagrees, letters.values()))
     failed = set(_failed_in(test_attempts.attempts_of(tests.session, upload.id)))
     return [
-        StoredRepeats(
+        PlanRounds(
             no=no,
             plan=made.id,
             upload=upload.id,

@@ -64,11 +64,6 @@ class SlowTests:
         """The time of all tests in the week."""
         return timedelta(milliseconds=self.now_ms)
 
-    @property
-    def total_before(self) -> timedelta:
-        """The time of all tests in the week before."""
-        return timedelta(milliseconds=self.before_ms)
-
 
 async def slowest(
     runtime: Runtime, repository: RepositoryRecord, order: TimeOrder, owner: str, at_most: int

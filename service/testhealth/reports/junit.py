@@ -126,8 +126,7 @@ class JUnitElements:
         self._suite_file = ""
         self._root_name = ""
         self._projects: list[SuiteCases] = []
-        self._differing = self._short = 0
-        self._declared = self._held = 0
+        self._declared = self._held = self._short = 0
         self._failures = 0
         # Whether the next case is the first of its suite; whether every case is one.
         self._is_first = True
@@ -250,8 +249,8 @@ class JUnitElements:
         while len(self._suites) > 1:
             self._close_suite()
         reading.unread_failures = self._unread_in(self._suites[0])
-        if self._differing or self._declared:
-            reading.declared = Declared(self._declared, self._held, self._differing, self._short)
+        if self._declared or self._short:
+            reading.declared = Declared(self._declared, self._held, self._short)
         if self._projects:
             reading.cases[:] = retries.with_projects(reading.cases, self._projects)
         if reading.has_masks:
@@ -286,7 +285,6 @@ class JUnitElements:
         declared = int(suite.declared) + suite.doubled
         if declared not in (tests, tests - suite.tests_nested):
             self._reading.warn(WarningCode.COUNTS_DIFFER)
-            self._differing += 1
             self._short += declared > tests
         return True
 

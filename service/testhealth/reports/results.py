@@ -168,19 +168,13 @@ class Warned:
 class Declared:
     """The number of tests a report says it holds, beside how many it does, each counted once.
 
-    Attempts that a runner wrote as cases of their own are not counted. `differing` are its suites
-    that declare another number, `short` those of them that hold fewer tests than they declare.
+    Attempts that a runner wrote as cases of their own are not counted. `short` is how many of its
+    suites hold fewer tests than they declare.
     """
 
     tests: int
     held: int
-    differing: int = 0
     short: int = 0
-
-    @property
-    def is_matched(self) -> bool:
-        """Return whether the report holds as many tests as it declares, in every suite."""
-        return not self.differing
 
     @property
     def is_short(self) -> bool:

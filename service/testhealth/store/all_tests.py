@@ -39,11 +39,9 @@ from service.testhealth.store.listings import (
     tickets,
 )
 from service.testhealth.store.numbered import Numbered
-from service.vocabulary import Health, Override, RepoRef
+from service.vocabulary import UNHEALTHY, Health, Override, RepoRef
 
 repositories = RepositoryRow.__table__
-
-UNHEALTHY = (Health.FLAKY, Health.BROKEN)
 
 FOUND_MAX = 1000
 """So many tests that filters leave are listed by their numbers."""

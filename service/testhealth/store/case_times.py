@@ -33,7 +33,7 @@ from service.testhealth.store.days import days as test_days
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.sketches import Counts, UploadTimes
 from service.testhealth.store.tables_costs import TimesOfDayRow, TimesOfWeekRow, UploadTimesRow
-from service.testhealth.store.uploads import Upload, uploads
+from service.testhealth.store.uploads import Upload, eligible_since, uploads
 from service.testhealth.times import Times
 
 WEEK = 7
@@ -66,12 +66,7 @@ class TimesRead:
 def read(session: Connection, sets: OutcomeSets, day: OpenDay) -> TimesRead:
     """Read what the uploads of a day say of times."""
     here = day.place.repository_id
-    in_day = (
-        uploads.c.repository_id == here,
-        uploads.c.is_eligible.is_(True),
-        uploads.c.ran_at >= day.span.since,
-        uploads.c.ran_at < day.span.until,
-    )
+    in_day = (*eligible_since(here, day.span.since), uploads.c.ran_at < day.span.until)
     passes = session.execute(
         select(uploads.c.passed, upload_times.c.times)
         .join(upload_times, upload_times.c.upload == uploads.c.id)

@@ -24,7 +24,7 @@ from service.testhealth.store.cases import keys_of
 from service.testhealth.store.days import OpenDay
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.tables_evidence import DailyRow, FailureDailyRow
-from service.testhealth.store.uploads import uploads
+from service.testhealth.store.uploads import eligible_since, uploads
 
 TESTS_AT_ONCE = 5000
 """Tests whose counts one transaction writes."""
@@ -128,12 +128,7 @@ INSERT_DAILY, INSERT_FAILURES = (
 def read(session: Connection, sets: OutcomeSets, day: OpenDay) -> DayRead:
     """Read what the uploads of a day say; a change since `day.version` makes it useless."""
     here = day.place.repository_id
-    in_day = (
-        uploads.c.repository_id == here,
-        uploads.c.is_eligible.is_(True),
-        uploads.c.ran_at >= day.span.since,
-        uploads.c.ran_at < day.span.until,
-    )
+    in_day = (*eligible_since(here, day.span.since), uploads.c.ran_at < day.span.until)
     kinds = (uploads.c.passed, uploads.c.skipped, uploads.c.is_mass)
     last_at = func.max(uploads.c.ran_at, type_=Utc)
     statement = select(*kinds, func.count(), last_at).where(*in_day).group_by(*kinds)

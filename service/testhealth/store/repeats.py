@@ -21,7 +21,7 @@ from sqlalchemy import (
 from service.database import bulk
 from service.database.codec import Raw, RowCodec
 from service.testhealth.detector.repeats import Repeats
-from service.testhealth.repeats import Portion
+from service.testhealth.repeats import PlanRounds, Portion
 from service.testhealth.reports.uploads import EvidenceUpload, UploadClass
 from service.testhealth.store import uploads as test_uploads
 from service.testhealth.store.attempts import cases
@@ -46,21 +46,6 @@ class RepeatPlan:
     spent_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRepeats:
-    """The rounds of one test in one plan (`RepeatsRow`)."""
-
-    no: int
-    plan: str
-    upload: str
-    ran_at: datetime
-    letters: str
-    tested: int
-    disagreeing: int
-    is_probe: bool
-    has_failed: bool
-
-
 class Spent(NamedTuple):
     """Seconds that are spent or reserved, and how many of these by pull requests."""
 
@@ -76,7 +61,7 @@ rounds = RepeatsRow.__table__
 weeks = TimesOfWeekRow.__table__
 
 PLAN = RowCodec(RepeatPlan, plans, keys={"org_id", "repository_id"})
-ROUNDS = RowCodec(StoredRepeats, rounds, keys={"org_id", "repository_id"})
+ROUNDS = RowCodec(PlanRounds, rounds, keys={"org_id", "repository_id"})
 
 
 def put_plan(session: Connection, place: Place, plan: RepeatPlan) -> None:
@@ -116,7 +101,7 @@ def spent(session: Connection, repository_id: int, since: datetime) -> Spent:
 
 
 def note_report(
-    session: Connection, place: Place, plan: RepeatPlan, found: Sequence[StoredRepeats]
+    session: Connection, place: Place, plan: RepeatPlan, found: Sequence[PlanRounds]
 ) -> None:
     """Store what a job reports of its plan."""
     changed = {"reported_at": plan.reported_at, "spent_ms": plan.spent_ms}
@@ -142,7 +127,7 @@ def repeats_of(
     return {no: tuple(each) for no, each in found.items()}
 
 
-def _repeats(stored: StoredRepeats, upload: Upload) -> Repeats:
+def _repeats(stored: PlanRounds, upload: Upload) -> Repeats:
     evidence: EvidenceUpload = test_uploads.evidence_of(upload, {}, frozenset(), 0)
     return Repeats(
         at=upload.ran_at,
@@ -184,10 +169,10 @@ def remove(session: Connection, upload_id: str) -> None:
 
 def history_of(
     session: Connection, repository_id: int, nos: Iterable[int], since: datetime
-) -> Mapping[int, list[StoredRepeats]]:
+) -> Mapping[int, list[PlanRounds]]:
     """Return, by test, its repeats since a moment, oldest first."""
     statement = select(*ROUNDS.columns).where(rounds.c.ran_at >= since)
-    found: defaultdict[int, list[StoredRepeats]] = defaultdict(list)
+    found: defaultdict[int, list[PlanRounds]] = defaultdict(list)
     for row in in_parts(session, _of_tests(statement, repository_id), nos):
         each = ROUNDS.value(row)
         found[each.no].append(each)

@@ -275,18 +275,21 @@ def prs_of(
 def eligible(session: Connection, repository_id: int, since: datetime) -> set[str]:
     """Return the ids of all uploads that are evidence."""
     return set(
-        session.execute(select(uploads.c.id).where(*_eligible(repository_id, since))).scalars()
+        session.execute(select(uploads.c.id).where(*eligible_since(repository_id, since))).scalars()
     )
 
 
 def contents(session: Connection, repository_id: int, since: datetime) -> list[Contents]:
     """Return the sets of all uploads that are evidence, oldest first."""
     columns = (uploads.c.ran_at, uploads.c.passed, uploads.c.skipped)
-    statement = select(*columns).where(*_eligible(repository_id, since)).order_by(uploads.c.ran_at)
+    statement = (
+        select(*columns).where(*eligible_since(repository_id, since)).order_by(uploads.c.ran_at)
+    )
     return [Contents(*row) for row in session.execute(statement)]
 
 
-def _eligible(repository_id: int, since: datetime) -> tuple[ColumnElement[bool], ...]:
+def eligible_since(repository_id: int, since: datetime) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions on uploads that are evidence and ran since a time."""
     return (
         uploads.c.repository_id == repository_id,
         uploads.c.is_eligible.is_(True),

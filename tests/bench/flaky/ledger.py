@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from service.testhealth.detector import evidence, health, noise, pushes, series
 from service.testhealth.detector.evidence import Charged, Event, Group, GroupAttempt, Passes
 from service.testhealth.detector.health import Evidence, Flag, Health
+from service.testhealth.detector.pushes import PushKey, RunKey
 from service.testhealth.detector.repeats import Repeats
 from service.testhealth.detector.score import Noise, Tallies, Tally
 from service.testhealth.detector.series import Place, Point, Series, Track
@@ -115,12 +116,16 @@ class Ran:
     failing: int
 
 
+def _key(upload: Upload) -> RunKey:
+    return upload.at, upload.digest
+
+
 class Ledger:
     """The eligible uploads of a set, each once."""
 
     def __init__(self, uploads: Iterable[Upload], threshold: float = 100.0) -> None:
         unique = {each.digest: each for each in uploads if each.kind != UNTRUSTED}
-        self.uploads = sorted(unique.values(), key=lambda each: (each.at, each.digest))
+        self.uploads = sorted(unique.values(), key=_key)
         self.threshold = threshold
         self.repeats: Mapping[int, Sequence[Repeats]] = {}
 
@@ -249,7 +254,7 @@ class Ledger:
             jobs = tuple(job for job in by_job if ran[job] >> no & 1)
             if jobs not in together:
                 merged = [each for job in jobs for each in by_job[job]]
-                together[jobs] = sorted(merged, key=lambda each: (each.at, each.digest))
+                together[jobs] = sorted(merged, key=_key)
             found[no] = together[jobs]
         return found
 
@@ -387,13 +392,42 @@ class Ledger:
         for job, ran in by_job.items():
             jobs[job].change(ran, ())
         for job, runs in jobs.items():
-            for key, alone in runs.alone.items():
+            for push, alone in runs.alone.items():
                 for no in alone.tests:
-                    if pushes.is_alone(jobs, job, key, no):
-                        found[no].append(pushes.event_of(job, key, alone, no))
+                    if alone.first and self._is_alone(no, push, alone.first):
+                        found[no].append(pushes.event_of(job, push, alone, no))
         codes = {no: {event.code for event in events} for no, events in self.events_a.items()}
         kept = {no: [*pushes.without(events, codes.get(no, ()))] for no, events in found.items()}
         return {no: events for no, events in kept.items() if events}
+
+    def _is_alone(self, no: int, push: PushKey, first: RunKey) -> bool:
+        """Whether some job saw the test pass in the nearest push on each side that ran it."""
+        for is_after in (False, True):
+            beside = self._beside(no, push, first, is_after=is_after)
+            nearest = [each for each in beside if each.code == beside[0].code]
+            if nearest and not any(each.passing >> no & 1 for each in nearest):
+                return False
+        return True
+
+    def _beside(self, no: int, push: PushKey, first: RunKey, *, is_after: bool) -> list[Upload]:
+        """The nearest upload of each job that ran the test on other code, the nearest first."""
+        source, code = push
+        found: list[Upload] = []
+        for uploads in self._by_source[source].values():
+            side = [each for each in uploads if (_key(each) >= first) == is_after]
+            near = side[: pushes.REACH] if is_after else side[::-1][: pushes.REACH]
+            ran = (each for each in near if (each.passing | each.failing) >> no & 1)
+            found += [each for each in ran if each.code != code][:1]
+        return sorted(found, key=_key, reverse=not is_after)
+
+    @cached_property
+    def _by_source(self) -> dict[str, dict[str, list[Upload]]]:
+        """By source and job, its uploads that are no mass failures."""
+        found: defaultdict[str, dict[str, list[Upload]]] = defaultdict(dict)
+        for each in self.uploads:
+            if not each.is_mass:
+                found[each.source].setdefault(each.job, []).append(each)
+        return found
 
     @cached_property
     def noise(self) -> dict[int, Noise]:

@@ -16,6 +16,8 @@ from service.testhealth.detector import repeats
 from service.testhealth.detector.repeats import Repeats
 from service.testhealth.repeats import (
     FLAKY_IN_PULLS_MAX,
+    SUSPECTED_FOR,
+    SUSPECTED_FROM,
     Candidate,
     RepeatedBecause,
     planned,
@@ -34,8 +36,6 @@ from tests.bench.worlds.shapes import Moment
 
 DAILY_S, TEST_S = 3600.0, 1.0
 """An hour a day; each test takes a second."""
-
-RECENT_DAYS, SUSPECTED_FROM = 28, 2.0
 
 
 class Repeating:
@@ -72,7 +72,7 @@ class Repeating:
             self.observed = {
                 n for n, each in judged.items() if (each.numbers.score or 0) >= SUSPECTED_FROM
             }
-            oldest = day - RECENT_DAYS
+            oldest = day - SUSPECTED_FOR.days
             self.observed |= {n for n, since in self.unexplained.items() if since > oldest}
         return ledger
 

@@ -4,8 +4,8 @@ import asyncio
 
 STEP = [
     *("prNumber", "targetBranch", "kind", "text", "code", "whoMustAct", "person", "since", "at"),
-    *("pullRequests", "commit", "paths", "conflictsWith", "failures", "percent", "suspects"),
-    *("call", "recordVersion"),
+    *("pullRequests", "commit", "paths", "percent", "suspects", "call", "recordVersion"),
+    *("conflictsWith", "failures"),
 ]
 
 

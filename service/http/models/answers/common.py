@@ -32,19 +32,18 @@ def _expecting_more(schema: JsonSchemaValue) -> None:
     schema.pop("additionalProperties", None)
 
 
-class Answer(BaseModel):
-    """An answer, or an object in one, with fields in camelCase."""
+class EitherSpelling(BaseModel):
+    """Fields that answers in camelCase and answers in snake_case share.
+
+    A field keeps its first spelling: no class in snake_case inherits one from camelCase.
+    """
 
     model_config = ConfigDict(
-        alias_generator=to_camel,
         defer_build=True,
         extra="forbid",
         frozen=True,
         from_attributes=True,
         json_schema_extra=_expecting_more,
-        serialize_by_alias=True,
-        validate_by_alias=True,
-        validate_by_name=True,
     )
 
     @classmethod
@@ -52,6 +51,17 @@ class Answer(BaseModel):
         """Return the answer about a view: its attributes of the same names, and `more`."""
         names = [name for name in cls.model_fields if name not in more and hasattr(view, name)]
         return cls.model_validate({name: getattr(view, name) for name in names} | more)
+
+
+class Answer(EitherSpelling):
+    """An answer, or an object in one, with fields in camelCase."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        serialize_by_alias=True,
+        validate_by_alias=True,
+        validate_by_name=True,
+    )
 
 
 class SnakeAnswer(Answer):
@@ -147,30 +157,25 @@ Ignored = Annotated[list[str], Field(max_length=IGNORED_MAX)]
 Meant = Annotated[dict[str, str], Field(max_length=IGNORED_MAX)]
 
 
-class WithIgnored(Answer):
+class IgnoredFields(EitherSpelling):
     """What an answer has besides, where unknown fields of its request are ignored."""
 
     ignored_fields: LeftOut[Ignored] = None
     """Fields of the request that are unknown and were ignored, with a dot before one in an object;
-    left out if there are none. For example `["prioritty", "pr.headSha"]`
+    left out if there are none. For example `["prioritty", "repo.ownr"]`
     """
     did_you_mean: LeftOut[Meant] = None
     """The known field that is nearest to an ignored one; left out if none is near. For example
-    `{"prioritty": "priority", "pr.headSha": "pr.sha"}`
+    `{"prioritty": "priority", "repo.ownr": "repo.owner"}`
     """
 
 
-class SnakeWithIgnored(SnakeAnswer):
+class WithIgnored(IgnoredFields, Answer):
+    """What an answer has besides, where unknown fields of its request are ignored."""
+
+
+class SnakeWithIgnored(IgnoredFields, SnakeAnswer):
     """The same in snake_case."""
-
-    ignored_fields: LeftOut[Ignored] = None
-    """Fields of the request that are unknown and were ignored, with a dot before one in an object;
-    left out if there are none. For example `["page_query.token"]`
-    """
-    did_you_mean: LeftOut[Meant] = None
-    """The known field that is nearest to an ignored one; left out if none is near. For example
-    `{"page_query.token": "page_query.page_token"}`
-    """
 
 
 class Actor(Answer):

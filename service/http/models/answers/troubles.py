@@ -4,14 +4,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Self
 
-from pydantic import ConfigDict
-
 from service import troubles
-from service.http.models.answers.common import Answer, Time, open_word
+from service.http.models.answers.common import Answer, EitherSpelling, SnakeAnswer, Time, open_word
 from service.troubles import Trouble, TroubleName, Who
 
 
-class TroubleShown(Answer):
+class TroubleFields(EitherSpelling):
     """What keeps this process from working."""
 
     name: Annotated[str, open_word(TroubleName)]
@@ -33,7 +31,9 @@ class TroubleShown(Answer):
         return [cls.of(one, name=one.name.value, text=troubles.sentence(one, now)) for one in found]
 
 
-class SnakeTrouble(TroubleShown):
-    """The same in snake_case."""
+class TroubleShown(TroubleFields, Answer):
+    """What keeps this process from working."""
 
-    model_config = ConfigDict(alias_generator=None)
+
+class SnakeTrouble(TroubleFields, SnakeAnswer):
+    """What keeps this process from working."""

@@ -1,36 +1,28 @@
 """Ends of runs of test runners, in the body of an upload."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from service.http.models import common
 from service.http.models.common import Integer, SnakeRequest
-from service.testhealth.runner_ends import EndReason, FileError, RunnerEnd
+from service.testhealth.runner_ends import (
+    ERRORS_MAX,
+    EXIT_CODE_MAX,
+    FILE_MAX,
+    MESSAGE_MAX,
+    NAME_MAX,
+    SHARD_MAX,
+    TESTS_MAX,
+    EndReason,
+    FileError,
+    RunnerEnd,
+)
 
-ENDS_MAX = 50
-ERRORS_MAX = 20
-FILE_MAX = 1000
-MESSAGE_MAX = 300
-TESTS_MAX = 10_000_000
-EXIT_CODE_MAX = 255
-
-Reason = Literal[
-    "killed",
-    "internal",
-    "usage",
-    "interrupted",
-    "unloaded",
-    "error_outside",
-    "threshold",
-    "stopped_early",
-    "tests_failed",
-    "no_tests",
-    "passed",
-]
-Line = Annotated[str, Field(min_length=1, max_length=255, pattern=common.LINE)]
+Reason = Annotated[EndReason, BeforeValidator(common.one_of(EndReason))]
+Line = Annotated[str, Field(min_length=1, max_length=NAME_MAX, pattern=common.LINE)]
 Tests = Annotated[Integer, Field(ge=0, le=TESTS_MAX)]
-Shard = Annotated[str, Field(max_length=20, pattern=common.LINE)]
+Shard = Annotated[str, Field(max_length=SHARD_MAX, pattern=common.LINE)]
 
 
 class FileErrorSent(SnakeRequest):
@@ -86,7 +78,7 @@ class RunnerEndSent(SnakeRequest):
         return RunnerEnd(
             run=self.run,
             runner=self.runner.lower(),
-            reason=EndReason(self.reason),
+            reason=self.reason,
             exit_code=self.exit_code,
             planned=self.planned or 0,
             passed=self.passed or 0,

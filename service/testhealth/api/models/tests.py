@@ -16,8 +16,8 @@ from service.testhealth.operations.flags import FlagRequest
 from service.testhealth.operations.lists import FailingRequest
 from service.testhealth.operations.overrides import OverrideRequest
 from service.testhealth.operations.tickets import TicketLink
-from service.testhealth.settings import UNHEALTHY, SettingValue, TestSettings
-from service.vocabulary import Flag, Health, Override
+from service.testhealth.settings import SettingValue, TestSettings
+from service.vocabulary import UNHEALTHY, Flag, Health, Override
 
 TEXT_MAX = 1000
 """Characters of a name and its kin that are stored (docs/design/limits.md 5)."""

@@ -7,10 +7,11 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from service.http.models import common
 from service.http.models.common import CommitSha, Integer, Moment, PullRequestNumber
 from service.http.models.shared import Uuid
-from service.testhealth.api.models.runner_ends import ENDS_MAX, RunnerEndSent
+from service.testhealth.api.models.runner_ends import RunnerEndSent
 from service.testhealth.api.models.tests import AboutTests
 from service.testhealth.operations import parsing
 from service.testhealth.operations.upload_values import UploadMeta
+from service.testhealth.runner_ends import ENDS_MAX
 from service.vocabulary import Sha
 
 LINE_MAX = 255

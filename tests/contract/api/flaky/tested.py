@@ -10,16 +10,11 @@ import aiohttp
 import orjson
 from aiohttp import web
 
-from bot.keys import KeyRing
 from service.accounts import access as operations_access
 from service.accounts import tokens
 from service.accounts.store import access, audit
 from service.accounts.tokens import TokenRequest
-from service.clock import RandomIds
-from service.crash_points import NoCrashes
 from service.database.database import Store, Tx
-from service.database.wakeups import Wakeups
-from service.evidence import links
 from service.http import connections
 from service.http.callers import Caller
 from service.http.health import Readiness
@@ -35,7 +30,9 @@ from service.testhealth.store.cases import Place
 from service.vocabulary import SYSTEM, Health, MergeMethod, RepoId, RepoRef, Role
 from tests.contract.api.conftest import Answer, Client
 from tests.contract.instance import Instance
+from tests.harness.databases import SetClock
 from tests.harness.evidence import Ledger, Ran
+from tests.harness.runtimes import a_runtime
 from tests.operations.message_stage import LOOPBACK
 
 HOST = "github.test"
@@ -44,29 +41,13 @@ PUBLIC_URL = "https://queue.example.org"
 HOUR = timedelta(hours=1)
 
 
-class HandClock:
-    """Time that moves when the test says so."""
-
-    def __init__(self, start: datetime) -> None:
-        self.present = start
-
-    def now(self) -> datetime:
-        return self.present
-
-    def monotonic_s(self) -> float:
-        return self.present.timestamp()
-
-    async def sleep(self, seconds: float) -> None:
-        self.present += timedelta(seconds=seconds)
-
-
 @dataclass
 class Tested:
     """The service, its repository `octo/widgets`, and what CI has reported there."""
 
     client: Client
     runtime: Runtime
-    clock: HandClock
+    clock: SetClock
     ledger: Ledger
 
     @property
@@ -200,17 +181,10 @@ def _place(session: Tx, name: str = "widgets", number: str = "101") -> Place:
 @asynccontextmanager
 async def serving(store: Store, start: datetime) -> AsyncIterator[Tested]:
     """The service over this store, at this time, until the block ends."""
-    clock = HandClock(start)
-    runtime = Runtime(
-        links=links.build_links(),
-        store=store,
-        providers={},
-        translators={},
-        clock=clock,
-        ids=RandomIds(),
-        wakeups=Wakeups(clock),
-        crash_points=NoCrashes(),
-        keys=KeyRing("a secret key for tests, long enough to be one"),
+    clock = SetClock(start)
+    runtime = a_runtime(
+        store,
+        clock,
         sender=HttpSender(LOOPBACK),
         options=Options(version="0.0.7", public_url=PUBLIC_URL, rates=FREELY),
     )

@@ -2,23 +2,26 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from service.http.models.answers.common import (
     Count,
     Id,
     Number,
-    RecordVersion,
     Sha,
     SnakeAnswer,
     Time,
     open_word,
 )
-from service.mergequeue.api.models.answers.next_steps import CallShown
+from service.mergequeue.api.models.answers.next_steps import (
+    FailedCheckShown,
+    FailedTestFields,
+    NextStepFields,
+    OwnerFields,
+)
 from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
-from service.mergequeue.reasons.record import HoldScope, StepKind, WhoMustAct
-from service.mergequeue.wording.failed_tests import Standing
+from service.mergequeue.reasons.record import HoldScope
 from service.notifications.api.models.answers.messages import RepositoryMessage
 from service.vocabulary import ActorKind
 
@@ -141,48 +144,8 @@ class PullRequestPassed(PullRequestMessage, PassedReason):
     """The tests of a pull request passed."""
 
 
-class FailedCheckInMessage(SnakeAnswer):
-    """A required check because of which a pull request left."""
-
-    name: str
-    """Name of the check. For example `unit`."""
-    url: str | None
-    """Its log; null without an address. For example `https://github.com/octo/widgets/runs/1`."""
-    because: str | None
-    """The job that failed, because of which this one was skipped; else null. For example `lint`."""
-    foreseen: str | None
-    """What shows that it cannot pass any more, if it counted before its end; else null. For example
-    `step Test of job unit (3.11) failed`.
-    """
-
-
-class FailedTestInMessage(SnakeAnswer):
+class FailedTestInMessage(FailedTestFields, SnakeAnswer):
     """A test that failed in the newest test run of a pull request."""
-
-    id: Id
-    """The test."""
-    name: str
-    """Its file and name. For example `tests/test_cart.py::test_total`."""
-    file: str | None
-    """Its file, as its report names it; null without one. For example `cart.test.ts`."""
-    line: Number | None
-    """The line of the test in its file; null if its report does not say."""
-    message: str
-    """First line of what failed. For example `AssertionError: 10.01 != 10.0`."""
-    known_as: Annotated[str, open_word(Standing)]
-    """What it was when the run began, as `/explainPullRequest` says."""
-    fails_on: str | None
-    """The target branch if the test failed there as well before the run; null: not that we know.
-    For example `main`.
-    """
-    log: str | None
-    """The CI run that reported it; null without an address. For example
-    `https://github.com/octo/widgets/actions/runs/1`.
-    """
-    page: str | None
-    """Our page of the test; null without an address. For example
-    `https://queue.example.org/octo/widgets/tests/1`.
-    """
 
 
 class FailuresInMessage(SnakeAnswer):
@@ -192,7 +155,7 @@ class FailuresInMessage(SnakeAnswer):
     """How the cause was found; empty while that is not known. For example
     `It failed in 2 test runs. No other PR was in its base.`
     """
-    checks: list[FailedCheckInMessage]
+    checks: list[FailedCheckShown]
     """The required checks that failed, at most 5."""
     tests: list[FailedTestInMessage]
     """The tests that failed, at most 5, new failures first."""
@@ -209,62 +172,17 @@ class WithFailures(SnakeAnswer):
     """What failed in its test run; null if nothing did."""
 
 
-class OwnerInMessage(SnakeAnswer):
+class OwnerInMessage(OwnerFields, SnakeAnswer):
     """A pull request with which another one conflicts."""
 
-    pr_number: Number
-    """Number of the pull request."""
-    author: str
-    """Login of its author. For example `alice`."""
-    merged: bool
-    """Whether it has been merged; else it is ahead in the queue."""
 
-
-class NextStepInMessage(SnakeAnswer):
+class NextStepInMessage(NextStepFields, SnakeAnswer):
     """What to do next, as `/getNextStep` says, with the failures that fit."""
 
-    kind: Annotated[str, open_word(StepKind)]
-    """What to do."""
-    text: str
-    """The same in a sentence or two. For example `Ask a maintainer so that the required reviews
-    approve it.`
-    """
-    code: str
-    """Why: code of a reason, a condition, a hold or a refusal. For example `review_required`."""
-    who_must_act: WhoMustAct
-    """Who must act."""
-    person: str | None
-    """Of `ASK` the login of the person to ask; null if any of `who_must_act` can help. For example
-    `alice`.
-    """
-    since: Time | None
-    """Since when it is so; null where that is not known."""
-    at: Time | None
-    """Of `RESUBMIT` the earliest time, null: at once. Of others when the wait ends at the latest;
-    null where that is not known.
-    """
-    pull_requests: list[Number]
-    """The pull requests that it depends on; of `SUPERSEDED` the one that has its work."""
-    commit: Sha | None
-    """Of `REBASE` the commit to rebase onto, of `DONE` the one that landed, of `SUPERSEDED` the
-    landing that has its work; else null.
-    """
-    paths: list[str]
-    """The paths in conflict, or of the work that it would take back, as far as known. For example
-    `["cart.py"]`
-    """
     conflicts_with: list[OwnerInMessage]
     """The pull requests with which it conflicts, as far as known, and their authors."""
     failures: FailuresInMessage | None
     """What failed; null if nothing did."""
-    percent: Annotated[int, Field(ge=1, le=100)] | None
-    """How sure it is that the pull request breaks its tests; null where nothing is believed."""
-    suspects: list[Number]
-    """The pull requests that may have caused its failure."""
-    call: CallShown | None
-    """The next call to Headgate, after what `kind` asks for was done; null if none follows."""
-    record_version: RecordVersion
-    """Changes with the step."""
 
 
 class NextStepChanged(QueueMessage):

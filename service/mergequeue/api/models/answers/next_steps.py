@@ -7,6 +7,7 @@ from pydantic import Field
 from service.http.models.answers.common import (
     Answer,
     Count,
+    EitherSpelling,
     Id,
     LeftOut,
     Number,
@@ -36,7 +37,7 @@ class FailedCheckShown(Answer):
     """
 
 
-class FailedTestShown(Answer):
+class FailedTestFields(EitherSpelling):
     """A test that failed in the newest test run of a pull request."""
 
     id: Id
@@ -49,16 +50,10 @@ class FailedTestShown(Answer):
     """The line of the test in its file; null if its report does not say."""
     message: str
     """First line of what failed. For example `AssertionError: 10.01 != 10.0`."""
-    trace: list[str]
-    """The first 12 lines of its trace; empty without one. For example `["assert 1 == 2"]`"""
     known_as: Annotated[str, open_word(Standing)]
     """What it was when the run began: `new` had not failed before, `seen` had. `flaky` and `broken`
     are its health, `excused` is quarantined.
     """
-    quarantined: bool
-    """Whether its failure counts as passed."""
-    new_failure_text: bool
-    """Whether it failed in a way that is new."""
     fails_on: str | None
     """The target branch if the test failed there as well before the run; null: not that we know.
     For example `main`.
@@ -71,6 +66,17 @@ class FailedTestShown(Answer):
     """Our page of the test; null without an address. For example
     `https://queue.example.org/octo/widgets/tests/1`.
     """
+
+
+class FailedTestShown(FailedTestFields, Answer):
+    """A test that failed in the newest test run of a pull request."""
+
+    trace: list[str]
+    """The first 12 lines of its trace; empty without one. For example `["assert 1 == 2"]`"""
+    quarantined: bool
+    """Whether its failure counts as passed."""
+    new_failure_text: bool
+    """Whether it failed in a way that is new."""
 
 
 class FailuresShown(Answer):
@@ -92,7 +98,7 @@ class FailuresShown(Answer):
     """Required checks whose failures are not excused, for what their reports lack."""
 
 
-class OwnerShown(Answer):
+class OwnerFields(EitherSpelling):
     """A pull request with which another one conflicts."""
 
     pr_number: Number
@@ -101,6 +107,10 @@ class OwnerShown(Answer):
     """Login of its author. For example `alice`."""
     merged: bool
     """Whether it has been merged; else it is ahead in the queue."""
+
+
+class OwnerShown(OwnerFields, Answer):
+    """A pull request with which another one conflicts."""
 
 
 class NumberedPullRequest(Answer):
@@ -155,13 +165,18 @@ class CallShown(Answer):
     """The arguments of the tool."""
 
 
-class NextStepShown(Answer):
-    """What to do next about a pull request: exactly one step."""
+class PullRequestShown(Answer):
+    """A pull request of a queue."""
 
     pr_number: Number
     """Number of the pull request."""
     target_branch: str
     """The branch of the queue. For example `main`."""
+
+
+class NextStepFields(EitherSpelling):
+    """What to do next about a pull request: exactly one step."""
+
     kind: Annotated[str, open_word(StepKind)]
     """What to do."""
     text: str
@@ -173,7 +188,7 @@ class NextStepShown(Answer):
     who_must_act: WhoMustAct
     """Who must act."""
     person: str | None
-    """Of `ASK` the login of the person to ask; null if any of `whoMustAct` can help. For example
+    """Of `ASK` the login of the person to ask; null if anyone with that role can help. For example
     `alice`.
     """
     since: Time | None
@@ -194,10 +209,6 @@ class NextStepShown(Answer):
     """The paths in conflict, or of the work that it would take back, as far as known. For example
     `["cart.py"]`
     """
-    conflicts_with: list[OwnerShown]
-    """The pull requests with which it conflicts, as far as known, and their authors."""
-    failures: FailuresShown | None
-    """What failed, with files, lines, traces and logs; null if nothing did."""
     percent: Annotated[int, Field(ge=1, le=100)] | None
     """How sure it is that the pull request breaks its tests; null where nothing is believed."""
     suspects: list[Number]
@@ -208,3 +219,12 @@ class NextStepShown(Answer):
     """The next call to Headgate, after what `kind` asks for was done; null if none follows."""
     record_version: RecordVersion
     """Changes with the step: send it as `sinceVersion` to wait for another one."""
+
+
+class NextStepShown(NextStepFields, PullRequestShown):
+    """What to do next about a pull request: exactly one step."""
+
+    conflicts_with: list[OwnerShown]
+    """The pull requests with which it conflicts, as far as known, and their authors."""
+    failures: FailuresShown | None
+    """What failed, with files, lines, traces and logs; null if nothing did."""

@@ -20,7 +20,11 @@ from service.http.models.answers.common import (
 from service.http.models.answers.troubles import TroubleShown
 from service.http.models.shared import TAKE_MAX
 from service.mergequeue.api.models.answers.conflicts import ConflictOf
-from service.mergequeue.api.models.answers.next_steps import FailuresShown, NextStepShown
+from service.mergequeue.api.models.answers.next_steps import (
+    FailuresShown,
+    NextStepShown,
+    PullRequestShown,
+)
 from service.mergequeue.api.models.answers.runs import RequiredCheckShown
 from service.mergequeue.api.models.lists import EVENTS_MAX
 from service.mergequeue.engine.explaining.conditions import ConditionCode
@@ -423,13 +427,8 @@ class PriorityPreviewed(CancelPreviewed):
     """Pull requests that would get a worse place."""
 
 
-class QueueFound(Answer):
+class QueueFound(PullRequestShown):
     """The queue of a pull request."""
-
-    pr_number: Number
-    """Number of the pull request."""
-    target_branch: str
-    """The branch of the queue. For example `main`."""
 
 
 class SubmissionsFound(Answer):
