@@ -190,7 +190,13 @@ async def test_a_draft_for_tests_is_submitted_neither_by_comment_nor_by_api(worl
     with pytest.raises(Invalid, match="Submit those that it names") as refused:
         await pull_requests.submit(world.runtime, queue, draft, options, SYSTEM)
     assert refused.value.code == "own_test_branch"
+    above = await world.open(base=own, **{"from": head_of(world, draft)})
+    await world.settle()
+    await world.comment("/merge", on=above)
+    await world.settle()
+    assert f"Pull request {draft} is a draft" in said_on(world, above)
     assert not (await world.value()).entries
+    await world.act("close", number=above)
     await world.act("close", number=draft)
     await world.act("delete_branch", branch=own)
 
