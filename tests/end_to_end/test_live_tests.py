@@ -207,7 +207,7 @@ async def test_a_token_takes_back_no_failure_of_the_job_whose_check_run_it_names
 ) -> None:
     gate = await under_test(world)
     by, ran = ci.token_of(world, gate.check), gates.workflow_run_of(world, gate.check)
-    test = {"name": "test_cart", "final": True}
+    test: dict[str, Any] = {"name": "test_cart", "final": True}
     named = {"run_id": str(ran.id), "job": str(gate.check.id)}
     await tell(ask, gate, **test, **named, passed=True)
     assert (await tell(ask, gate, by, **test))["counts"]

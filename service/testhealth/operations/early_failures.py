@@ -126,8 +126,8 @@ def _draft(runtime: Runtime, meta: UploadMeta, doubts: Doubts, sent: EarlyReport
     run_id, check_run = meta.run_id or "", doubts.check_run
     # What only names a job must not be kept as what the job itself has proved.
     job = ("", meta.job) if not check_run else (check_run, "")
-    parts = (run_id, str(meta.run_attempt), *job)
-    parts += (test.name, test.classname, test.parent, test.file)
+    names = (test.name, test.classname, test.parent, test.file)
+    parts = (run_id, str(meta.run_attempt), *job, *names)
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
     now = runtime.clock.now()
     return EarlyFailure(
