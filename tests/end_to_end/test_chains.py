@@ -190,7 +190,8 @@ async def test_a_draft_for_tests_is_submitted_neither_by_comment_nor_by_api(worl
     with pytest.raises(Invalid, match="Submit those that it names") as refused:
         await pull_requests.submit(world.runtime, queue, draft, options, SYSTEM)
     assert refused.value.code == "own_test_branch"
-    above = await world.open(base=own, **{"from": head_of(world, draft)})
+    start: dict[str, Any] = {"from": head_of(world, draft)}
+    above = await world.open(base=own, **start)
     await world.settle()
     await world.comment("/merge", on=above)
     await world.settle()
