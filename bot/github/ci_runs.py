@@ -178,17 +178,40 @@ async def pull_request_suites(client: RepositoryClient, sha: Sha) -> Collection[
 
     A trigger that we do not know counts as one.
     """
+    return frozenset(
+        run.id("check_suite_id")
+        for run in await _shown_runs(client, sha)
+        if outcomes.CI_TRIGGERS.get(run.words("event")) is not CiTrigger.HEAD
+    )
+
+
+async def foreign_suites(client: RepositoryClient, sha: Sha, target: str) -> Collection[str]:
+    """Return the check suites of a commit whose runs are neither of a branch of ours nor of target.
+
+    Of a run of a fork that is gone GitHub shows no repository. None without the right.
+    """
+    return frozenset(
+        run.id("check_suite_id")
+        for run in await _shown_runs(client, sha)
+        if not _is_of_queue(run, target)
+    )
+
+
+def _is_of_queue(run: Fields, target: str) -> bool:
+    head, branch = run.inner_or_none("head_repository"), run.words("head_branch")
+    is_here = head is not None and head.id("id") == run.inner("repository").id("id")
+    return is_here and (branch == target or branch.startswith(refs.PREFIX))
+
+
+async def _shown_runs(client: RepositoryClient, sha: Sha) -> Sequence[Fields]:
+    """Return the workflow runs of a commit; none without the right to read them."""
     try:
         listed, _ = await client.listed(
             "/actions/runs", "workflow_runs", {"head_sha": sha}, is_kept=True
         )
     except NotPermitted:
-        return frozenset()
-    return frozenset(
-        run.id("check_suite_id")
-        for run in listed
-        if outcomes.CI_TRIGGERS.get(run.words("event")) is not CiTrigger.HEAD
-    )
+        return ()
+    return listed
 
 
 async def ci_artifacts(client: RepositoryClient, run_id: str) -> tuple[Artifact, ...]:

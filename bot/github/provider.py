@@ -373,6 +373,9 @@ class GitHubProvider:
     async def pull_request_suites(self, repo: RepoRef, sha: Sha) -> Collection[str]:
         return await self._repeatable(ci_runs.pull_request_suites, repo, Priority.VERDICT, sha)
 
+    async def foreign_suites(self, repo: RepoRef, sha: Sha, target: str) -> Collection[str]:
+        return await self._repeatable(ci_runs.foreign_suites, repo, Priority.VERDICT, sha, target)
+
     async def ci_jobs(self, repo: RepoRef, run_id: str, attempt: int) -> Sequence[CiJob]:
         return await self._repeatable(ci_runs.ci_jobs, repo, Priority.VERDICT, run_id, attempt)
 

@@ -17,6 +17,7 @@ from service.vocabulary import Sha
 REWRITTEN = "The branch does not contain the commit any more."
 CONFLICT = "The revert conflicts with what landed since."
 NOTHING_LEFT = "Later commits have undone the change already."
+FOREIGN = "Its branch has commits that Headgate has not made."
 
 
 async def open_revert(
@@ -35,35 +36,69 @@ async def follow(client: RepositoryClient, branch: str, sha: Sha) -> None:
 async def _open(client: RepositoryClient, request: RevertRequest) -> OpenedRevert | NotPossible:
     known = await refs.pulls_from(client, request.branch, "all")
     if known:
-        number = reading.pull_ref_of(known[0])[0]
-        is_over = known[0].words("state") != "open" and known[0].moment_or_none("merged_at") is None
-        return NotPossible(f"Its revert #{number} was closed.") if is_over else OpenedRevert(number)
-    if await refs.read_head(client, request.branch, is_awaited=True) is None:
-        commit = await _reverted(client, request)
-        if isinstance(commit, NotPossible):
-            return commit
-        await refs.create_branch(client, request.branch, commit)
-    return await _pull_request(client, request)
+        number, head, _ = reading.pull_ref_of(known[0])
+        if known[0].moment_or_none("merged_at") is not None:
+            return OpenedRevert(number, head)
+        if known[0].words("state") != "open":
+            return NotPossible(f"Its revert #{number} was closed.")
+        is_revert = await _is_revert(client, request, head)
+        return OpenedRevert(number, head) if is_revert else NotPossible(FOREIGN)
+    there = await refs.read_head(client, request.branch, is_awaited=True)
+    if there is None:
+        made = await _made(client, request)
+        if isinstance(made, NotPossible):
+            return made
+        if not await refs.create_branch(client, request.branch, made):
+            raise _later(client, "The branch of the revert has just appeared.")
+        there = made
+    elif not await _is_revert(client, request, there):
+        return NotPossible(FOREIGN)
+    return OpenedRevert(await _pull_request(client, request), there)
 
 
-async def _reverted(client: RepositoryClient, request: RevertRequest) -> Sha | NotPossible:
+async def _is_revert(client: RepositoryClient, request: RevertRequest, head: Sha) -> bool:
+    """Return whether a commit is what we make: on the target, and it takes the change back.
+
+    Everybody with write access can push to a branch of this name.
+    """
+    commit = await refs.read_commit(client, head)
+    tip = await refs.read_tip(client, request.target)
+    if commit is None or tip is None or len(commit.parents) != 1:
+        return False
+    base = await refs.read_commit(client, commit.parents[0])
+    if base is None or not await refs.is_ancestor(client, base.sha, tip.sha):
+        return False
+    return await _tree_without(client, request, base) == commit.tree
+
+
+async def _made(client: RepositoryClient, request: RevertRequest) -> Sha | NotPossible:
     """Return a commit on the tip that takes the change back."""
     tip = await refs.read_tip(client, request.target)
+    if tip is None:
+        raise Gone(f"{request.target} is gone.", GoneKind.BRANCH)
+    tree = await _tree_without(client, request, tip)
+    if isinstance(tree, NotPossible):
+        return tree
+    return await _commit(client, request.message, tree, tip.sha)
+
+
+async def _tree_without(
+    client: RepositoryClient, request: RevertRequest, base: Commit
+) -> Sha | NotPossible:
+    """Return the tree of a commit of the target after the change is taken back."""
     parent = await refs.read_commit(client, request.parent)
-    if tip is None or parent is None:
-        raise Gone(f"{request.target} or its commit {request.parent} is gone.", GoneKind.BRANCH)
-    if not await refs.is_ancestor(client, request.commit, tip.sha):
+    if parent is None:
+        raise Gone(f"The commit {request.parent} is gone.", GoneKind.BRANCH)
+    if not await refs.is_ancestor(client, request.commit, base.sha):
         return NotPossible(REWRITTEN)
     undone = await _commit(client, request.message, parent.tree, request.commit)
-    if not await refs.create_branch(client, request.scratch, tip.sha):
-        await refs.reset_branch(client, request.scratch, tip.sha)
+    if not await refs.create_branch(client, request.scratch, base.sha):
+        await refs.reset_branch(client, request.scratch, base.sha)
     merged = await _merged(client, request, undone)
     await refs.delete_branch(client, request.scratch)
     if isinstance(merged, NotPossible):
         return merged
-    if merged.tree == tip.tree:
-        return NotPossible(NOTHING_LEFT)
-    return await _commit(client, request.message, merged.tree, tip.sha)
+    return NotPossible(NOTHING_LEFT) if merged.tree == base.tree else merged.tree
 
 
 async def _commit(client: RepositoryClient, message: str, tree: Sha, parent: Sha) -> Sha:
@@ -84,11 +119,10 @@ async def _merged(
             return NotPossible(CONFLICT)
         # Our branch or commit may not be visible yet.
         await client.clock.sleep(wait_s)
-    later = client.clock.now() + timedelta(seconds=limits.UNAVAILABLE_S)
-    raise Unavailable("The revert cannot be made now.", later)
+    raise _later(client, "The revert cannot be made now.")
 
 
-async def _pull_request(client: RepositoryClient, request: RevertRequest) -> OpenedRevert:
+async def _pull_request(client: RepositoryClient, request: RevertRequest) -> int:
     body = {
         "title": request.title,
         "body": request.body,
@@ -99,11 +133,14 @@ async def _pull_request(client: RepositoryClient, request: RevertRequest) -> Ope
     for wait_s in limits.YOUNG_WAITS_S:
         answer = await client.create("POST", "/pulls", body, expects=(422,))
         if answer.status < 300:
-            return OpenedRevert(reading.pull_ref_of(answer.fields)[0])
+            return reading.pull_ref_of(answer.fields)[0]
         if "invalid" not in answer.message.lower():
             raise client.github.error_of(answer, "/pulls")
         # Our branch may not be visible yet where pull requests are made.
         await client.clock.sleep(wait_s)
-    later = client.clock.now() + timedelta(seconds=limits.UNAVAILABLE_S)
     words = answer.message if answer is not None else ""
-    raise Unavailable(words or "The branch of the revert is not visible yet.", later)
+    raise _later(client, words or "The branch of the revert is not visible yet.")
+
+
+def _later(client: RepositoryClient, words: str) -> Unavailable:
+    return Unavailable(words, client.clock.now() + timedelta(seconds=limits.UNAVAILABLE_S))

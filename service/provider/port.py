@@ -377,6 +377,14 @@ class Provider(Protocol):
         """
         ...
 
+    async def foreign_suites(self, repo: RepoRef, sha: Sha, target: str) -> Collection[str]:
+        """Return the check suites on a commit that CI made for others than the queue of a branch.
+
+        For a pull request of somebody, perhaps of a fork, whose head is a commit of a test branch
+        or of the target. Empty if the provider does not tell.
+        """
+        ...
+
     async def claimed_run(self, repo: RepoRef, run_id: str) -> CiRun | None:
         """The newest attempt of a run that a caller without a token names; None: none such.
 

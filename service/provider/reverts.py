@@ -25,6 +25,7 @@ class RevertRequest:
 
 @dataclass(frozen=True, slots=True)
 class OpenedRevert:
-    """The pull request of a revert."""
+    """The pull request of a revert, with the commit that takes the change back as its head."""
 
     number: int
+    head: Sha

@@ -10,7 +10,7 @@ from service.mergequeue.operations import pull_requests
 from service.vocabulary import SYSTEM
 from tests.end_to_end.test_stacks import cancel, head_of, said_on
 from tests.harness.asking import asker
-from tests.harness.world import World, WorldOptions
+from tests.harness.world import REPO, World, WorldOptions
 
 RARELY_SWEPT = {"period_queues_s": 3600, "period_idle_s": 3600}
 """No sweep reads what a story wants read at once."""
@@ -163,6 +163,21 @@ async def test_a_refused_change_of_the_base_leaves_the_member_out_with_the_reaso
     await cancel(world, chain[1:])
 
 
+async def test_a_base_that_its_author_has_changed_meanwhile_stays(world: World) -> None:
+    await world.act("push", by="alice", branch="release", files={"r.txt": "r\n"})
+    await world.make_queue(merge_method="SQUASH")
+    chain = await a_chain(world, {"one.txt": "1\n"}, {"two.txt": "2\n"})
+    late = {"act": "retarget", "as": "bob", "repo": REPO, "number": chain[1], "base": "release"}
+    match = {"method": "PUT", "path": f"*/pulls/{chain[0]}/merge", "nth": 1}
+    await world.fault(match, "before", act=late)
+    await world.comment("/merge", on=chain[-1])
+    await world.settle()
+    assert await world.merged() == chain[:1]
+    moved = world.repository.issues[chain[1]].pull
+    assert moved is not None
+    assert moved.base_ref == "release"
+
+
 async def test_a_draft_for_tests_is_submitted_neither_by_comment_nor_by_api(world: World) -> None:
     await world.make_queue()
     own = "headgate/merge/pr-7/8b725970-656f-5f85-bd19-cc055e58a8f2"
@@ -175,7 +190,14 @@ async def test_a_draft_for_tests_is_submitted_neither_by_comment_nor_by_api(worl
     with pytest.raises(Invalid, match="Submit those that it names") as refused:
         await pull_requests.submit(world.runtime, queue, draft, options, SYSTEM)
     assert refused.value.code == "own_test_branch"
+    start: dict[str, Any] = {"from": head_of(world, draft)}
+    above = await world.open(base=own, **start)
+    await world.settle()
+    await world.comment("/merge", on=above)
+    await world.settle()
+    assert f"Pull request {draft} is a draft" in said_on(world, above)
     assert not (await world.value()).entries
+    await world.act("close", number=above)
     await world.act("close", number=draft)
     await world.act("delete_branch", branch=own)
 

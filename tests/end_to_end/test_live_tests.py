@@ -201,6 +201,17 @@ async def test_a_job_cannot_speak_under_the_name_of_another(world: World, ask: A
     assert await live_jobs.heard(world, gate) == ()
 
 
+async def test_a_token_takes_back_no_failure_of_the_job_whose_check_run_it_names(
+    world: World, ask: Asker
+) -> None:
+    gate = await under_test(world)
+    by, ran = ci.token_of(world, gate.check), gates.workflow_run_of(world, gate.check)
+    test: dict[str, Any] = {"name": "test_cart", "final": True}
+    named = {"run_id": str(ran.id), "job": str(gate.check.id)}
+    await tell(ask, gate, **test, **named, passed=True)
+    assert (await tell(ask, gate, by, **test))["counts"]
+
+
 async def test_a_job_reports_a_bounded_number_of_failures(world: World, ask: Asker) -> None:
     gate = await under_test(world)
     by = ci.token_of(world, gate.check)

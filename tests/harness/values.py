@@ -238,7 +238,7 @@ class ValuesProvider:
         return DryTest(request.branch, sha_of("dry test", request.tip))
 
     async def open_revert(self, request: RevertRequest) -> OpenedRevert | NotPossible:
-        return OpenedRevert(1)
+        return OpenedRevert(1, sha_of("revert", request.commit))
 
     async def follow(self, repo: RepoRef, branch: str, sha: Sha) -> None:
         return None
@@ -359,6 +359,9 @@ class ValuesProvider:
         return ()
 
     async def pull_request_suites(self, repo: RepoRef, sha: Sha) -> Collection[str]:
+        return frozenset()
+
+    async def foreign_suites(self, repo: RepoRef, sha: Sha, target: str) -> Collection[str]:
         return frozenset()
 
     async def ci_jobs(self, repo: RepoRef, run_id: str, attempt: int) -> Sequence[CiJob]:

@@ -107,6 +107,24 @@ class Ci:
             found = await stage.provider.pull_request_suites(stage.repo, sha)
             assert set(found) == (groups if is_of_pull else set())
 
+    async def test_suites_of_other_heads_on_a_commit_of_a_queue_are_known(self, stage):
+        pushed = await stage.act("push", branch="main", files={"a.txt": "a\n"}, bypass=True)
+        own = "headgate/merge/pr-1"
+        tested = await stage.act("open", head=own, files={"b.txt": "b\n"})
+        strange = await stage.act("open", by="dave", files={"a.txt": "a\n"}, fork=True, head=own)
+        await stage.settle()
+        for sha, target, is_foreign in (
+            (pushed["sha"], "main", False),
+            (pushed["sha"], "dev", True),
+            (tested["head"], "main", False),
+            (strange["head"], "main", True),
+        ):
+            checks = await stage.provider.checks(stage.repo, sha, skipped_pass=True)
+            groups = {check.group for check in checks.items}
+            found = await stage.provider.foreign_suites(stage.repo, sha, target)
+            assert groups
+            assert set(found) == (groups if is_foreign else set())
+
     async def test_a_run_says_whose_head_it_tests(self, stage):
         opened = await stage.act("open", by="dave", files={"a.txt": "a\n"}, fork=True)
         await stage.clock.sleep(1)

@@ -95,6 +95,20 @@ class Reverts:
         opened = await stage.provider.open_revert(request)
         assert isinstance(opened, OpenedRevert)
 
+    async def test_a_branch_of_its_name_with_other_commits_is_not_opened(self, stage):
+        before, bad = await pushed(stage, {"bug.txt": "b\n"})
+        await stage.act("push", branch=BRANCH, files={"evil.txt": "e\n"}, **{"from": before})
+        answer = await stage.provider.open_revert(request_for(stage, bad, before))
+        assert answer == NotPossible("Its branch has commits that Headgate has not made.")
+
+    async def test_one_that_others_have_pushed_to_is_none_any_more(self, stage):
+        before, bad = await pushed(stage, {"bug.txt": "b\n"})
+        request = request_for(stage, bad, before)
+        opened = await stage.provider.open_revert(request)
+        assert isinstance(opened, OpenedRevert)
+        await stage.act("push", branch=BRANCH, files={"evil.txt": "e\n"})
+        assert isinstance(await stage.provider.open_revert(request), NotPossible)
+
     async def test_its_branch_discarded_closes_it(self, stage):
         before, bad = await pushed(stage, {"bug.txt": "b\n"})
         opened = await stage.provider.open_revert(request_for(stage, bad, before))

@@ -171,7 +171,7 @@ async def _revert(runtime: Runtime, queue: QueueRef, one: Break) -> None:
         return
     why = ""
     try:
-        options = SubmitOptions(priority=line.URGENT)
+        options = SubmitOptions(priority=line.URGENT, sha=made.head)
         await pull_requests.submit(runtime, queue, made.number, options, SYSTEM)
     except ServiceError as refused:
         why = str(refused)

@@ -26,7 +26,7 @@ from service.mergequeue.engine.config import RedTarget
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.culprits.verdict import Standing
 from service.mergequeue.engine.model import MergeQueue
-from service.mergequeue.operations import naming, requirements, turn
+from service.mergequeue.operations import naming, requirements, run_reports, turn
 from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.store import breaks, queues
 from service.mergequeue.store.breaks import LandedCommit
@@ -236,6 +236,10 @@ async def _look(runtime: Runtime, queue: QueueRef, value: MergeQueue, sha: Sha) 
     if not checks.complete:
         return
     standings = [_standing(one, checks.items) for one in watched(value)]
+    if any(one.outcome is CheckOutcome.FAILED for one in standings):
+        # A pull request of anybody may have the tip as its head.
+        own = await run_reports.without_foreign(runtime, queue, checks)
+        standings = [_standing(one, own) for one in watched(value)]
     stored = await runtime.store.read(breaks.open_breaks, queue.id)
     known = {one.value.check.name: one.value for one in stored}
     for one in standings:

@@ -15,6 +15,7 @@ from service.database.database import Tx
 from service.database.outbox import Lane, OutboxItem
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import LandStep
+from service.provider.errors import Gone, GoneKind
 from service.provider.values import PullRequest
 from service.runtime import Runtime
 from service.vocabulary import Blocker, BlockerCode, PullRequestState, QueueRef, RepoRef
@@ -24,9 +25,13 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class ChangeBase:
-    """The pull request is to be based on the queue's branch: the one below it has landed."""
+    """The pull request is to be based on the queue's branch: the one below it has landed.
+
+    Only while it is based on `base`; empty: whatever its base is.
+    """
 
     number: int
+    base: str = ""
 
 
 outbox.EFFECT.add(ChangeBase)
@@ -63,7 +68,7 @@ def ask_for(
             lane=Lane.CONTROL,
             key=f"{entry.id}/change-base",
             kind="change_base",
-            effect=ChangeBase(entry.pr),
+            effect=ChangeBase(entry.pr, entry.facts.base),
             next_at=now,
         )
         for entry in value.entries.values()
@@ -77,11 +82,19 @@ def ask_for(
 
 
 async def change_base(runtime: Runtime, queue: QueueRef, wanted: ChangeBase) -> None:
-    """Change the base of the pull request; safe to repeat.
+    """Change the base of the pull request, unless somebody has changed it; safe to repeat.
 
     Raises the provider's errors, after which it is tried again a limited number of times.
     """
     provider = runtime.providers[queue.repo.host]
+    try:
+        pull = await provider.pull_request(queue.repo, wanted.number, awaits_mergeability=False)
+    except Gone as gone:
+        if gone.kind is not GoneKind.PULL_REQUEST:
+            raise
+        return
+    if wanted.base not in ("", pull.base_branch):
+        return
     refused = await provider.change_base(queue.repo, wanted.number, queue.branch)
     if refused is not None:
         # GitHub refuses; the members of the stack above stay on their old base.

@@ -171,12 +171,7 @@ async def submit_stack(
     A stack onto another branch counts as none. Raises Invalid if a member below is closed or if it
     is a draft for tests of ours, or an error of the API if the queue refuses one.
     """
-    if not pull.is_fork and naming.is_of_test(pull.head_branch):
-        raise Invalid(
-            f"Pull request {pull.number} is a draft that Headgate opened, so that CI tests others "
-            "on its branch. Submit those that it names.",
-            code="own_test_branch",
-        )
+    _check_not_of_test(pull)
     pull = await chains.with_chain(runtime, queue.repo, pull, queue.branch)
     members = below(pull) if pull.target_branch == queue.branch else ()
     closed = [one.number for one in members if one.state is not PullRequestState.OPEN]
@@ -190,11 +185,22 @@ async def submit_stack(
     if is_chain and not (await turn.value(runtime, queue.id)).config.land_tested_commits:
         await _check_approvals(runtime, queue, members)
     lower = [await fetch_pull_request(runtime, queue.repo, member.number) for member in members]
+    for member in lower:
+        _check_not_of_test(member)
     step = await submit_fetched(runtime, queue, [*lower, pull], options, by)
     is_of_member = step.refusal is not None and step.refusal.head is None
     if step.refusal is not None and step.refusal.prs and is_of_member:
         raise refusal_error(step.refusal, queue.branch, step.refusal.prs[0])
     return step
+
+
+def _check_not_of_test(pull: PullRequest) -> None:
+    if not pull.is_fork and naming.is_of_test(pull.head_branch):
+        raise Invalid(
+            f"Pull request {pull.number} is a draft that Headgate opened, so that CI tests others "
+            "on its branch. Submit those that it names.",
+            code="own_test_branch",
+        )
 
 
 async def _check_approvals(

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from service.mergequeue.engine.inputs import ChecksReported, Input
 from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.states import RunKind
+from service.provider.values import Checks
 from service.runtime import Runtime
-from service.vocabulary import QueueRef, Sha
+from service.vocabulary import Check, CheckKind, CheckOutcome, QueueRef, Sha
+
+_FINE = frozenset({CheckOutcome.PASSED, CheckOutcome.SKIPPED})
 
 
 async def checks_of(runtime: Runtime, queue: QueueRef, run: Run) -> ChecksReported:
@@ -18,7 +21,7 @@ async def checks_of(runtime: Runtime, queue: QueueRef, run: Run) -> ChecksReport
     checks = await provider.checks(
         queue.repo, run.sha, skipped_pass=run.config.skipped_statuses_pass
     )
-    return ChecksReported(run.id, run.sha, checks.items, checks.complete)
+    return ChecksReported(run.id, run.sha, await _own(runtime, queue, checks), checks.complete)
 
 
 async def checks_of_many(runtime: Runtime, queue: QueueRef, due: Sequence[Run]) -> list[Input]:
@@ -31,12 +34,37 @@ async def checks_of_many(runtime: Runtime, queue: QueueRef, due: Sequence[Run]) 
     inputs: list[Input] = []
     for skipped_pass, runs_of in by_setting.items():
         read = await provider.checks_of_many(queue.repo, list(runs_of), skipped_pass=skipped_pass)
-        inputs += [
-            ChecksReported(run_id, sha, read[sha].items, read[sha].complete)
-            for sha, run_ids in runs_of.items()
-            for run_id in run_ids
-        ]
+        for sha, run_ids in runs_of.items():
+            own = await _own(runtime, queue, read[sha])
+            inputs += [ChecksReported(run_id, sha, own, read[sha].complete) for run_id in run_ids]
     return inputs
+
+
+async def _own(runtime: Runtime, queue: QueueRef, checks: Checks) -> tuple[Check, ...]:
+    """Return the reports on the commit of a test branch without those that CI made of another head.
+
+    Everybody may open a pull request from a fork whose head is this commit; CI then reports on it
+    for that, too, and has tested a merge with another base. The suites are asked for where such a
+    report could stand in the way; one that passed hides none.
+    """
+    if not _may_be_foreign(checks.items):
+        return checks.items
+    return await without_foreign(runtime, queue, checks)
+
+
+async def without_foreign(runtime: Runtime, queue: QueueRef, checks: Checks) -> tuple[Check, ...]:
+    """Return the reports on a commit of the queue without those that CI made for others."""
+    provider = runtime.providers[queue.repo.host]
+    foreign = await provider.foreign_suites(queue.repo, checks.sha, queue.branch)
+    return tuple(one for one in checks.items if one.group not in foreign)
+
+
+def _may_be_foreign(reports: Sequence[Check]) -> bool:
+    """Return whether a check run failed or was stopped, or runs beside one that has passed."""
+    runs = [one for one in reports if one.kind is CheckKind.SUITE_RUN]
+    passed = {one.name for one in runs if one.outcome in _FINE}
+    left = [one for one in runs if one.outcome not in _FINE]
+    return any(one.outcome is not CheckOutcome.RUNNING or one.name in passed for one in left)
 
 
 def is_reported_on(run: Run) -> bool:

@@ -121,8 +121,10 @@ def _draft(runtime: Runtime, meta: UploadMeta, doubts: Doubts, sent: EarlyReport
     file = identity.normalized_file(sent.test.file, meta.source_root)
     test = replace(sent.test, file=file)
     run_id, check_run = meta.run_id or "", doubts.check_run
-    job = (run_id, str(meta.run_attempt), check_run or meta.job)
-    parts = (*job, test.name, test.classname, test.parent, test.file)
+    # What only names a job must not be kept as what the job itself has proved.
+    job = ("", meta.job) if not check_run else (check_run, "")
+    names = (test.name, test.classname, test.parent, test.file)
+    parts = (run_id, str(meta.run_attempt), *job, *names)
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
     now = runtime.clock.now()
     return EarlyFailure(
