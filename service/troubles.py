@@ -9,7 +9,7 @@ the account with the time to wait; the next call to a repository of the account 
 it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -255,7 +255,7 @@ class Troubles:
 
     def of(self, host: str, owner: str) -> tuple[Trouble, ...]:
         """Return those that concern repositories of an account, the gravest first."""
-        return tuple(
+        return _each_once(
             each
             for each in self.all()
             if each.host in ("", host) and each.owner in ("", owner.lower())
@@ -279,13 +279,20 @@ class Troubles:
         return tuple(sorted(found.values(), key=_weight))
 
     def public(self) -> tuple[Trouble, ...]:
-        """Return the gravest of each kind, without the account: for those without a token."""
-        found: dict[tuple[TroubleName, str], Trouble] = {}
-        for each in self.all():
-            known = found.get((each.name, each.host))
-            if known is None or each.since < known.since:
-                found[each.name, each.host] = replace(each, owner="")
-        return tuple(found.values())
+        """Return one of each kind, without the account: for those without a token."""
+        return _each_once(replace(each, owner="") for each in self.all())
+
+
+def _each_once(found: Iterable[Trouble]) -> tuple[Trouble, ...]:
+    """Return one trouble of each kind: since the first of them, and until the last one ends."""
+    once: dict[tuple[TroubleName, str], Trouble] = {}
+    for each in found:
+        known = once.setdefault((each.name, each.host), each)
+        ends = [one.until for one in (known, each) if one.until is not None]
+        until = max(ends) if len(ends) == 2 else None
+        since = min(known.since, each.since)
+        once[each.name, each.host] = replace(known, since=since, until=until)
+    return tuple(once.values())
 
 
 def _key(part: Part, host: str, owner: str, side: str) -> _Key:

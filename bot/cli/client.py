@@ -154,6 +154,8 @@ def advice(failed: RequestFailed) -> str:
         return "Give its address with --url or HEADGATE_URL"
     if failed.code == NOT_HEADGATE:
         return "Is it Headgate? Give its address with --url or HEADGATE_URL"
+    if failed.code:
+        return "Try again later"
     return "Start `headgate serve` there, or give another --url"
 
 

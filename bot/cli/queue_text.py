@@ -11,7 +11,7 @@ from service.vocabulary import RequiredSource
 
 
 def print_summary(repo: str, answer: Json) -> None:
-    """Print a queue's name, state, required checks, version and holds."""
+    """Print a queue's name, state, required checks, version, troubles and holds."""
     output.line(f"{repo} {answer['branch']}")
     output.print_facts(
         [
@@ -25,6 +25,8 @@ def print_summary(repo: str, answer: Json) -> None:
             ("Ignored", output.joined(answer.get("ignoredFields"))),
         ]
     )
+    for each in output.objects(answer.get("troubles")):
+        output.line(f"Trouble: {each.get('text')}")
     for each in output.objects(answer.get("holds")):
         output.line(hold_line(each))
     file = answer.get("repositoryFile")

@@ -50,7 +50,10 @@ AS_APP = ""
 log = structlog.get_logger()
 
 
-REFUSED_KEY = "GitHub refuses the App's key. Make a new one and set HEADGATE_GITHUB_PRIVATE_KEY."
+REFUSED_KEY = (
+    "GitHub refuses the App's key: an operator must check the App's id and its private key in the "
+    "settings."
+)
 
 
 @dataclass(frozen=True, slots=True)

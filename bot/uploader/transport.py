@@ -318,17 +318,21 @@ def _content_of(url: str, response: Response) -> Json:
 
 
 def raise_if_transient(response: Response, codes: Sequence[str] = ()) -> None:
-    """Raise Transient for a refusal that may pass, by its status or one of the codes."""
-    code = (json_object(response.body) or {}).get("code")
+    """Raise Transient for a refusal that may pass, by its status or one of the codes.
+
+    Its reason includes what the service says of it.
+    """
+    problem = json_object(response.body) or {}
+    code = str(problem.get("code") or "")
     is_limited = response.status == HTTPStatus.TOO_MANY_REQUESTS and code != OVER_BUDGET
     is_transient = is_limited or response.status >= 500
     if is_transient or code in codes:
         retry_after = response.headers.get("Retry-After")
         # A date, or neither, counts as no pause.
         wait_s = float(retry_after) if retry_after and retry_after.isdecimal() else 0.0
-        raise Transient(
-            f"answered {response.status}" + (f" ({code})" if code else ""), wait_s=wait_s
-        )
+        said = str(problem.get("detail") or "").rstrip(".")[:ERROR_TEXT_BYTES_MAX]
+        named = f"answered {response.status}" + (f" ({code})" if code else "")
+        raise Transient(": ".join(filter(None, (named, said))), code=code, wait_s=wait_s)
 
 
 def _refusal_of(response: Response) -> RequestFailed:

@@ -48,7 +48,7 @@ REFUSALS: Mapping[int, tuple[str, str]] = {
     ),
     429: ("Too many requests", "Try again in a moment."),
     502: ("The provider refused", "Headgate could not read your rights. Its log has the reason."),
-    503: ("Not just now", "Headgate has just started, or is busy. Try again in a moment."),
+    503: ("Not just now", "Headgate cannot show this page now. Try again in a moment."),
 }
 """The texts of a refusal: its title, and what to do."""
 SIGN_IN = "You see here what you may see on {}."

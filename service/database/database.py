@@ -142,13 +142,20 @@ class Store:
         return await self._watched(self.runner.read(_bound(fn, *args, **kwargs)), _READS)
 
     async def _watched(self, asked: Awaitable[T], side: str) -> T:
-        """Wait as `_limited`; report that the database is in trouble, or that it answers again.
+        """Wait as `_named`; report that the database answers again.
 
         A write proves that it can be read as well.
         """
         asked_s = self._clock.monotonic_s()
+        answer = await self._named(asked, side)
+        for proved in (_READS, side):
+            self.troubles.end(_PART, side=proved, asked_s=asked_s)
+        return answer
+
+    async def _named(self, asked: Awaitable[T], side: str) -> T:
+        """Wait as `_limited`; report that the database is in trouble, and let the error name it."""
         try:
-            answer = await _limited(asked)
+            return await _limited(asked)
         except DatabaseUnavailable as refused:
             name = diagnosis.trouble_of(refused)
             if name is not None:
@@ -157,9 +164,6 @@ class Store:
                 again = f"Try again in {refused.retry_after_s} seconds."
                 refused.detail = f"{troubles.sentences(self.troubles.of_part(_PART), now)} {again}"
             raise
-        for proved in (_READS, side):
-            self.troubles.end(_PART, side=proved, asked_s=asked_s)
-        return answer
 
     async def access_version(self) -> int:
         """A number that changes with every token, repository or queue that comes, goes or changes.
@@ -168,18 +172,18 @@ class Store:
         process has written (docs/design/security.md 1: a revocation is effective from the next
         request).
         """
-        return await _limited(self.runner.access_version())
+        return await self._named(self.runner.access_version(), _READS)
 
     async def show_life(self, instance_id: str) -> None:
         """Show others who serve this database that the process lives, until closed.
 
         Again after a time: then a sign that was lost is shown anew. Raises DatabaseUnavailable.
         """
-        await _limited(self.runner.show_life(instance_id))
+        await self._named(self.runner.show_life(instance_id), _WRITES)
 
     async def is_newest(self, queue_id: int, version: int) -> bool:
         """Return whether this committed version of a queue is the newest one."""
-        return await _limited(self.runner.is_newest(queue_id, version))
+        return await self._named(self.runner.is_newest(queue_id, version), _READS)
 
     async def close(self) -> None:
         """Finish what waits, then end every thread and connection."""

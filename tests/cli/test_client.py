@@ -44,6 +44,18 @@ def test_what_may_pass_is_tried_five_times_with_growing_pauses(api, clock, statu
     assert (len(api.asked), clock.slept) == (5, [1, 2, 4, 8])
 
 
+def test_what_a_service_in_trouble_says_is_shown_at_each_try(api, clock):
+    trouble = "The database does not answer in time, since 06:29 UTC. An operator looks at it."
+    api.says("/getQueue", {"code": "database_unavailable", "detail": trouble}, 503)
+    said: list[str] = []
+    with pytest.raises(Failed) as failed:
+        Client(api.url, service.TOKEN, said.append, clock.as_clock()).post("/getQueue", {})
+    reason = f"answered 503 (database_unavailable): {trouble.removesuffix('.')}"
+    assert said == [f"{api.url}: {reason}; trying again in {wait} s" for wait in (1, 2, 4, 8)]
+    assert failed.value.what == f"{api.url}: {reason}"
+    assert failed.value.todo == "Try again later"
+
+
 def test_a_service_that_comes_back_is_answered_by(api, clock):
     api.refuses("/getQueue", 503, "recovering")
     api.says("/getQueue", {"branch": "main"})

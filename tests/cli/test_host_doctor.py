@@ -376,7 +376,7 @@ async def test_a_key_that_github_refuses_is_an_error(sandbox, monkeypatch):
     monkeypatch.setenv("HEADGATE_GITHUB_APP_ID", "4711")
     ((severity, _, mend),) = await found("app-key")
     assert severity is Severity.ERROR
-    assert "Make a new private key" in mend
+    assert "make a new private key" in mend
 
 
 def test_the_command_prints_and_ends_as_the_doctor_of_a_repository(capsys):

@@ -145,6 +145,13 @@ def test_a_queue_is_shown_with_its_holds_settings_and_entries(api, capsys):
     ]
 
 
+def test_a_queue_is_shown_with_what_keeps_the_service_from_working(api, capsys):
+    text = "The disk of the database is full, since 06:43 UTC. An operator makes room on that disk."
+    api.says("/getQueue", a_queue(troubles=[{"name": "database_full", "text": text}]))
+    headgate("show")
+    assert f"Version   1\nTrouble: {text}\n" in capsys.readouterr().out
+
+
 def test_a_hold_says_by_whom_and_since_when(api, capsys):
     by = {"kind": "person", "login": "alice", "channel": "API"}
     since = "2026-03-02T14:02:19.000Z"

@@ -208,9 +208,9 @@ def test_a_service_that_hangs_is_not_asked_twice(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("status", "code", "said"),
     [
-        (503, "overloaded", "answered 503 (overloaded)"),
-        (429, "rate_limited", "answered 429 (rate_limited)"),
-        (500, "internal_error", "answered 500 (internal_error)"),
+        (503, "overloaded", "answered 503 (overloaded): no"),
+        (429, "rate_limited", "answered 429 (rate_limited): no"),
+        (500, "internal_error", "answered 500 (internal_error): no"),
         (400, "invalid_field", "no"),
         (403, "missing_role", "no"),
         (413, "body_too_large", "no"),

@@ -20,6 +20,7 @@ from service.vocabulary import MergeMethod, RepoRef
 from tests.harness import asking
 from tests.harness import reporting_ci as ci
 from tests.harness.asking import Asker
+from tests.harness.receiver import receiving
 from tests.harness.world import CI, REPO, World, WorldOptions, settings_for
 
 WORKFLOW = ".github/workflows/ci.yml"
@@ -204,6 +205,13 @@ async def test_deliveries_that_do_not_arrive(world: World) -> None:
     found = await named(doctor, "webhook")
     assert "failed to connect" in found["found"]
     assert "set the webhook URL" in found["mend"]
+    async with receiving() as refusing:
+        refusing.answers = [503]
+        await world.sandbox.control.webhook({"url": refusing.url})
+        await push(world, {"z.txt": "z"})
+        found = await named(doctor, "webhook")
+        assert "503" in found["found"]
+        assert "Mend first what `service` and `database` name here." in found["mend"]
     await world.sandbox.control.webhook({"url": right})
     await push(world, {"y.txt": "y"})
     assert "The newest one did" in (await named(doctor, "webhook", "warning"))["found"]

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection
 
 from bot import listening, settings
-from service import troubles
+from service import time_limits, troubles
 from service.clock import SystemClock
 from service.database.database import Store, StoreOptions
 from service.errors import DatabaseUnavailable
@@ -149,6 +149,24 @@ async def test_a_stopped_server_is_named_until_it_is_back(
         assert seen.troubles == ["database_unreachable"]
         own_postgres.begin()
         assert (await operators.until(200)).troubles == []
+
+
+@on_own_server
+async def test_each_question_names_the_trouble_of_a_frozen_server(
+    store: Store, own_postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time_limits, "ANSWER_S", 0.5)
+    time_limits.answer_soon()
+    with own_postgres.hung():
+        for ask in (
+            partial(store.access_version),
+            partial(store.is_newest, 1, 1),
+            partial(store.show_life, "one"),
+            partial(store.read, lambda session: session.exec_driver_sql("SELECT 1")),
+        ):
+            with pytest.raises(DatabaseUnavailable) as caught:
+                await ask()
+            assert sentence_of(store, TroubleName.DATABASE_SILENT) in caught.value.detail
 
 
 async def refused(store: Store, *statements: str) -> str:

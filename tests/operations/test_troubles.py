@@ -89,6 +89,16 @@ def test_a_limit_is_shown_to_its_account_and_named_to_no_other(known: Troubles, 
     assert [one.owner for one in known.public()] == [""]
 
 
+def test_limits_of_the_app_and_of_the_account_are_told_once(known: Troubles, clock: SetClock):
+    known.report(limited(clock, ""))
+    clock.present += timedelta(seconds=10)
+    known.report(limited(clock, "acme"))
+    for told in (known.of(HOST, "acme"), known.public()):
+        (trouble,) = told
+        assert trouble.since == clock.now() - timedelta(seconds=10)
+        assert trouble.until == clock.now() + timedelta(seconds=60)
+
+
 def test_a_time_limit_says_less_than_a_cause_that_is_known(known: Troubles, clock: SetClock):
     locked = Trouble(TroubleName.DATABASE_LOCKED, clock.now())
     known.report(locked, "writes")

@@ -1,6 +1,7 @@
 """Audits of the App: installation, permissions, events, deliveries, clock, limits, way to build."""
 
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 
 from bot.github import pacing
 from bot.github import webhook as receiver
@@ -156,6 +157,13 @@ def app_events(facts: AppFacts) -> Iterator[Finding]:
             )
 
 
+NOT_TAKEN = (
+    "Mend first what `service` and `database` name here. If they name nothing, look at the proxy "
+    "in front of the service. GitHub is asked to deliver again what was lost."
+)
+"""The remedy where the webhook's address answered 503, as the service does in trouble."""
+
+
 @audit("webhook", "GitHub's recent deliveries reached the service.")
 def webhook(facts: AppFacts) -> Iterator[Finding]:
     """Yield what is wrong with the address, then with the deliveries."""
@@ -179,7 +187,9 @@ def webhook(facts: AppFacts) -> Iterator[Finding]:
         yield error(
             f"The newest delivery (`{newest.event}`) failed: {newest.status}. "
             f"Of the last {len(facts.deliveries)}, {len(lost)} did not arrive.",
-            f"Let GitHub reach the service: {there[0].lower()}{there[1:]} "
+            NOT_TAKEN
+            if newest.code == HTTPStatus.SERVICE_UNAVAILABLE
+            else f"Let GitHub reach the service: {there[0].lower()}{there[1:]} "
             f"{own}, with the same secret as "
             "HEADGATE_GITHUB_WEBHOOK_SECRET.",
         )

@@ -61,6 +61,8 @@ async def run(
     except Gone as gone:
         works = fine(KEY_WORKS, audit=APP_KEY)
         return [works, error(gone.message, _install(client), audit=app.installation.id)]
+    except ProviderError as failed:
+        return [error(f"The App cannot be read: {failed.message}", AWAY_MEND, audit=APP_KEY)]
     found = [fine(KEY_WORKS, audit=APP_KEY)]
     found += [one for each in OF_APP for one in each.findings(of_app)]
     found += app.clock_skew.findings(of_app.skew_s)
@@ -108,10 +110,11 @@ async def run_of_app(
 
 KEY_WORKS = "GitHub accepts the App's key."
 KEY_MEND = (
-    "Make a new private key in the settings of the App, set HEADGATE_GITHUB_PRIVATE_KEY to it and "
-    "restart the service. If the clock is off, synchronize it instead."
+    "Check HEADGATE_GITHUB_APP_ID. If it is the App's, make a new private key in the settings of "
+    "the App, set HEADGATE_GITHUB_PRIVATE_KEY to it and restart the service."
 )
 UNREAD_MEND = "Fix what `github-access` names, then run `headgate doctor --host` again."
+AWAY_MEND = "Run `headgate doctor` again later."
 READING_MEND = "Fix what `app-permissions` names, then run `headgate doctor` again."
 
 

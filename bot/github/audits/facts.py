@@ -21,13 +21,18 @@ FOLDERS = ("", ".github", ".mergify", ".trunk")
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One attempt to deliver a webhook, newest first in lists."""
+    """One attempt to deliver a webhook, newest first in lists; `code` and `status` are GitHub's."""
 
     guid: str
     event: str
     at: datetime
+    code: int
     status: str
-    is_success: bool
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the service has taken it."""
+        return 200 <= self.code < 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +152,12 @@ def _levels(holder: Fields) -> Mapping[str, str]:
 
 
 def _delivery(each: Fields) -> Delivery:
-    code = each.number("status_code")
     return Delivery(
         guid=each.text("guid"),
         event=each.words("event"),
         at=each.moment("delivered_at"),
+        code=each.number("status_code"),
         status=each.words("status"),
-        is_success=200 <= code < 300,
     )
 
 

@@ -28,8 +28,8 @@ def audit(
         walk = target.walk_of(history)
         found += target.findings(rows, history, walk)
         bases = walk.bases
-    elif target.landed(rows):
-        text = f"{len(target.landed(rows))} landings were not compared with git"
+    elif count := len(target.landed(rows)):
+        text = f"{count} {'landing was' if count == 1 else 'landings were'} not compared with git"
         found.append(Finding(Rule.NO_GIT, text))
     found += evidence.findings(rows, statements, bases)
     if history is not None and since is not None:

@@ -12,6 +12,7 @@ from service.provider.audits import Audit, AuditSubject, Finding
 from service.provider.errors import ProviderError
 from service.provider.values import Vehicle
 from service.runtime import Runtime
+from service.troubles import Part
 from service.vocabulary import Sha
 
 AUDITS: tuple[Audit[QueueFacts], ...] = (
@@ -50,6 +51,7 @@ async def examine(
     queue_of = await facts.queue_of(runtime, repository, named)
     tip: Sha | None = None
     read: QueueFacts | None = None
+    unread = ""
     try:
         commit = await provider.tip(repo, named)
         if commit is None:
@@ -57,10 +59,14 @@ async def examine(
             raise NotFound(words, code="branch_not_found")
         tip = commit.sha
         read = await facts.read_facts(runtime, repository, named, tip, queue_of)
-    except ProviderError:
-        pass  # the provider's own audits say what cannot be read, and why
+    except ProviderError as failed:
+        # The provider's own audits say what cannot be read, and why, unless it is away for them.
+        known = runtime.troubles.of_part(Part.PROVIDER)
+        unread = failed.message if any(one.host == repo.host for one in known) else ""
     known = runtime.troubles.of(repo.host, repo.owner)
-    found = queue.service.findings(queue.ServiceFacts(known, runtime.clock.now()))
+    found = queue.service.findings(queue.ServiceFacts(known, runtime.clock.now(), unread))
+    if unread:
+        return Examination(named, audits.ordered(found))
     found += [] if read is None else [one for each in AUDITS for one in each.findings(read)]
     subject = await _subject(runtime, repository, named, queue_of, (tip, read))
     found += await provider.audit(subject)

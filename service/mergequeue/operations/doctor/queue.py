@@ -13,24 +13,33 @@ from service.mergequeue.wording import holds
 from service.provider import audits
 from service.provider.audits import Finding, audit, error, note, warning
 from service.provider.values import Vehicle
-from service.text import markdown
+from service.text import markdown, times
 from service.troubles import Trouble
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceFacts:
-    """The troubles that keep the service from working on the repository."""
+    """The troubles that keep the service from working on the repository.
+
+    `unread` is why the provider could not be asked for anything; empty: it could.
+    """
 
     troubles: tuple[Trouble, ...]
     now: datetime
+    unread: str = ""
 
 
 @audit("service", "Nothing keeps Headgate from working.")
 def service(facts: ServiceFacts) -> Iterator[Finding]:
-    """Yield an error for each trouble for which an operator must act, a note for the others."""
+    """Yield an error for each trouble for which an operator must act, a note for the others.
+
+    An error too if the provider is away, because nothing else is examined then.
+    """
     for one in facts.troubles:
         found, mend = troubles.statement(one, facts.now), troubles.remedy(one)
         yield error(found, mend) if one.who_must_act == "operator" else note(found, mend)
+    if facts.unread:
+        yield error(f"Nothing else could be examined: {facts.unread}", "Run it again later.")
 
 
 @audit("queue-state", "The queue is running, and nothing holds it.")
@@ -104,13 +113,14 @@ def restored_backup(facts: QueueFacts) -> Iterator[Finding]:
     for entry in facts.restored:
         if entry.at < facts.now - RESTORED_FOR:
             continue
-        since, landed, forgotten = (entry.data[name] for name in ("since", "landed", "forgotten"))
+        since = datetime.fromisoformat(str(entry.data["since"]))
+        landed, forgotten = entry.data["landed"], entry.data["forgotten"]
         ended = entry.data.get("ended")
         left = f" {_numbers(ended)} had left the queue and left it again." if ended else ""
         yield warning(
-            f"A backup was restored by {entry.at:%Y-%m-%d %H:%M} UTC. Of the time after {since} it "
-            f"has no record of landings of {_numbers(landed)} and of submissions of "
-            f"{_numbers(forgotten)}.{left}",
+            f"A backup was restored by {times.moment(entry.at)}. Of the time after "
+            f"{times.moment(since)} it has no record of landings of {_numbers(landed)} and of "
+            f"submissions of {_numbers(forgotten)}.{left}",
             "Revoke again the API tokens that were revoked since then, and compare settings, holds "
             "and members with what you remember. `headgate audit` names the landings.",
         )
