@@ -89,7 +89,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/store/test_sqlite.py",
         "tests/store/test_migrations.py",
     ),
-    "service/database/postgresql.py": ("tests/store/test_postgresql.py",),
+    "service/database/postgresql.py": (
+        "tests/store/test_postgresql.py",
+        "tests/store/test_outages.py",
+    ),
     "service/database/migrate.py": ("tests/store/test_migrations.py",),
     "service/database/bulk.py": ("tests/store/test_bulk.py",),
     "service/database/codec.py": ("tests/store/test_codec.py",),
@@ -325,8 +328,13 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# Their tests are also played on PostgreSQL, for which each mutant starts a server.
-ON_POSTGRESQL = ("service/database/postgresql.py",)
+# Their tests are also played on PostgreSQL, in a server that all mutants share.
+ON_POSTGRESQL = (
+    "service/database/postgresql.py",
+    "service/database/probes.py",
+    "service/database/bulk.py",
+    "service/database/migrate.py",
+)
 
 # Each mutant of these makes its own SQLite file; all others copy one that is made once.
 MAKE_DATABASES = ("service/database/migrate.py", "service/database/sqlite_file.py")
