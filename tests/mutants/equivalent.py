@@ -16,6 +16,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "The organization that was found is the one that would be ensured."
         ),
     },
+    "service/mergequeue/operations/pull_requests.py": {
+        "_take_late_targets: newest is not None and newest != each.targets -> "
+        "newest is not None": "The same targets change nothing; it saves a turn.",
+    },
     "service/mergequeue/operations/proving.py": {
         "_call_fault: True -> False": "Both have as many: another number of commits is a fault.",
         "_positions: True -> False": "The same, and the fault was looked for before.",
@@ -100,6 +104,14 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "(code & 255 in UNAVAILABLE) -> code is not None and code & 255 in UNAVAILABLE": (
             "Only errors of this driver have such a code."
         ),
+    },
+    "service/database/sqlite_file.py": {
+        "prepare: sqlite3.sqlite_version_info < VERSION_MIN -> "
+        "sqlite3.sqlite_version_info <= VERSION_MIN": "A version of three parts equals none of two.",
+    },
+    "service/database/postgresql.py": {
+        "_meaning_of: state is not None and state.startswith(UNAVAILABLE) -> "
+        "state.startswith(UNAVAILABLE)": "What has no code is lost, which was asked before.",
     },
     "service/evidence/links.py": {
         "ask_again: run is None or head is None or queue is None -> "

@@ -209,9 +209,12 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "service/mergequeue/operations/people.py": ("tests/dashboard/test_queue_actions.py",),
     "service/mergequeue/operations/pressed.py": ("tests/operations/test_commands_once.py",),
     "service/mergequeue/operations/pull_requests.py": (
+        "tests/operations/test_submissions.py",
         "tests/operations/test_rechecked.py",
         "tests/operations/test_lists.py",
         "tests/operations/test_views.py",
+        "tests/faults/test_moments.py",
+        "tests/end_to_end/test_failed_heads.py",
     ),
     "service/mergequeue/operations/queue_access.py": ("tests/operations/test_access.py",),
     "service/mergequeue/operations/queue_events.py": ("tests/operations/test_views.py",),

@@ -11,7 +11,7 @@ from service.errors import Conflict, Invalid, NotFound, OverBudget, ServiceError
 from service.mergequeue.engine.outputs import Refused
 from service.mergequeue.engine.past import Over
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.engine.states import QueueState
+from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.operations import pull_requests, queues, turn
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
@@ -156,6 +156,31 @@ async def test_targets_that_are_stored_during_a_submission_are_those_of_its_entr
 
     await submitted(runtime, queue, on_taken=store)
     assert (await turn.value(runtime, queue.id)).entries[TOP].targets == targets
+
+
+async def test_the_head_that_was_meant_is_submitted_once_and_then_changed(
+    runtime: Runtime, queue: QueueRef
+) -> None:
+    async def submit(sha: str, priority: int | None = None) -> str:
+        options = SubmitOptions(priority, sha=sha)
+        return (await pull_requests.submit(runtime, queue, TOP, options, SYSTEM)).result
+
+    with pytest.raises(Conflict) as refused:
+        await submit("0" * 40)
+    assert refused.value.code == "head_mismatch"
+    head = sha_of("head", TOP).upper()
+    assert [await submit(head), await submit(head[:7]), await submit(head, 10)] == [
+        *("created", "unchanged", "updated")
+    ]
+
+
+async def test_what_is_queued_is_cancelled(runtime: Runtime, queue: QueueRef) -> None:
+    with pytest.raises(NotFound) as refused:
+        await pull_requests.cancel(runtime, queue, TOP, SYSTEM)
+    assert refused.value.code == "not_in_queue"
+    await submitted(runtime, queue)
+    view = await pull_requests.cancel(runtime, queue, TOP, SYSTEM)
+    assert view.entry.state is EntryState.CANCELLED
 
 
 async def test_a_restart_has_an_effect_if_the_pull_request_itself_moves(
