@@ -114,9 +114,14 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "state.startswith(UNAVAILABLE)": "What has no code is lost, which was asked before.",
     },
     "service/evidence/links.py": {
-        "ask_again: run is None or head is None or queue is None -> "
-        f"{rest}": "The transaction that finds a live run has the run and its queue."
-        for rest in ("head is None or queue is None", "run is None or head is None")
+        **{
+            "ask_again: run is None or head is None or queue is None -> "
+            f"{rest}": "The transaction that finds a live run has the run and its queue."
+            for rest in ("head is None or queue is None", "run is None or head is None")
+        },
+        "_note_late_failures: run is None or run.sha != upload.sha or (not _was_excused(session, "
+        "repository, run, upload)) -> run.sha != upload.sha or not _was_excused(session, "
+        "repository, run, upload)": "An upload is of the class QUEUE because its run was found.",
     },
     "service/database/database.py": {
         f"{function}: where.database or '' -> where.database": (
