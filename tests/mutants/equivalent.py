@@ -107,7 +107,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "service/database/sqlite_file.py": {
         "prepare: sqlite3.sqlite_version_info < VERSION_MIN -> "
-        "sqlite3.sqlite_version_info <= VERSION_MIN": "A version of three parts equals none of two.",
+        "sqlite3.sqlite_version_info <= VERSION_MIN": "Three parts never equal two.",
     },
     "service/database/postgresql.py": {
         "_meaning_of: state is not None and state.startswith(UNAVAILABLE) -> "

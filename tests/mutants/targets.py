@@ -223,6 +223,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/operations/test_rechecked.py",
     ),
     "service/mergequeue/operations/queues.py": (
+        "tests/operations/test_queue_settings.py",
         "tests/operations/test_deeds.py",
         "tests/operations/test_rechecked.py",
         "tests/operations/test_at_once.py",
