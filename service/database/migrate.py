@@ -128,7 +128,7 @@ def keep_copy(connection: Connection, path: Path, revision: str) -> None:
         _copy(connection, copy)
     except (OSError, sqlite3.Error) as failed:
         with suppress(OSError):
-            copy.unlink(missing_ok=True)
+            copy.unlink()
         raise StartRefused(
             f"The database could not be copied to {copy} before its upgrade: {failed}. "
             "Make room and start again."

@@ -282,6 +282,26 @@ async def test_a_cancellation_refused_while_a_landing_is_open_is_kept_and_says_s
     assert await world.state(number) == "CANCELLED"
 
 
+async def test_a_cancellation_that_comes_too_late_is_answered_when_the_landing_ends(
+    world: World,
+) -> None:
+    number = await ready(world)
+    await world.fault({**MERGE, "nth": 1}, "hang", s=5.0)
+    await world.comment("/merge", on=number)
+
+    async def is_landing() -> bool:
+        return (await world.value()).landing is not None
+
+    await world.until(is_landing)
+    await world.rest(1)
+    began = world.runtime.clock.now()
+    with pytest.raises(Conflict) as refused:
+        await pull_requests.cancel(world.runtime, await world.queue(), number, SYSTEM)
+    assert refused.value.code == "already_landed"
+    waited_s = (world.runtime.clock.now() - began).total_seconds()
+    assert 0 < waited_s < pull_requests.LANDING_WAIT_S
+
+
 async def test_a_queue_paused_while_its_landing_waits_asks_for_no_wake_that_lies_behind(
     world: World,
 ) -> None:

@@ -1,6 +1,7 @@
 """Time that runs faster: one authority for the service and the sandbox of a test."""
 
 import asyncio
+import functools
 import os
 import selectors
 import threading
@@ -157,6 +158,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 write = SqliteRunner.write
 
 
+@functools.wraps(write)
 async def counted_write(
     runner: SqliteRunner, call: Callable[[Connection], T], around_commit: tuple[str, str] | None
 ) -> T:

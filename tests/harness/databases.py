@@ -242,18 +242,29 @@ def binaries_for(folder: Path) -> Path:
     return copy / "pginstall" / "bin"
 
 
+OWN = pytest.StashKey[Server]()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the folder; workers find it in their environment."""
+    """Choose the folder; workers find it in their environment, and runs within another run."""
     stop_abandoned()
-    name = f"headgate-postgres-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    os.environ[FOLDER] = str(Path(tempfile.gettempdir()) / name)
+    if FOLDER not in os.environ:
+        config.stash[OWN] = Server(new_folder())
+        os.environ[FOLDER] = str(config.stash[OWN].folder)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Stop what any process of the run started."""
-    if FOLDER in os.environ:
-        Server(Path(os.environ.pop(FOLDER))).stop()
+    if OWN in config.stash:
+        del os.environ[FOLDER]
+        config.stash[OWN].stop()
+
+
+def new_folder() -> Path:
+    """Return a path for the folder of a server, which names this process."""
+    name = f"headgate-postgres-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    return Path(tempfile.gettempdir()) / name
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -299,8 +310,7 @@ def own_postgres() -> Iterator[Server]:
     needs.needs("postgres")
     if os.environ.get("HEADGATE_TEST_POSTGRES_URL"):
         pytest.skip("a server that HEADGATE_TEST_POSTGRES_URL names is not stopped")
-    name = f"headgate-postgres-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    server = Server(Path(tempfile.gettempdir()) / name)
+    server = Server(new_folder())
     server.start()
     try:
         yield server
@@ -313,8 +323,7 @@ def small_postgres(tmp_path: Path) -> Iterator[tuple[Server, SmallDisk]]:
     """A server whose folder is a small disk, and that disk."""
     needs.needs("postgres")
     needs.needs("mount")
-    name = f"headgate-postgres-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    folder = Path(tempfile.gettempdir()) / name
+    folder = new_folder()
     with small_disk.mounted(folder, POSTGRES_MEGABYTES) as disk:
         if user := servers_user():
             os.chown(folder, user.pw_uid, user.pw_gid)

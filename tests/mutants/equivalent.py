@@ -16,6 +16,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "The organization that was found is the one that would be ensured."
         ),
     },
+    "service/mergequeue/operations/pull_requests.py": {
+        "_take_late_targets: newest is not None and newest != each.targets -> "
+        "newest is not None": "The same targets change nothing; it saves a turn.",
+    },
     "service/mergequeue/operations/proving.py": {
         "_call_fault: True -> False": "Both have as many: another number of commits is a fault.",
         "_positions: True -> False": "The same, and the fault was looked for before.",
@@ -101,10 +105,23 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "Only errors of this driver have such a code."
         ),
     },
+    "service/database/sqlite_file.py": {
+        "prepare: sqlite3.sqlite_version_info < VERSION_MIN -> "
+        "sqlite3.sqlite_version_info <= VERSION_MIN": "Three parts never equal two.",
+    },
+    "service/database/postgresql.py": {
+        "_meaning_of: state is not None and state.startswith(UNAVAILABLE) -> "
+        "state.startswith(UNAVAILABLE)": "What has no code is lost, which was asked before.",
+    },
     "service/evidence/links.py": {
-        "ask_again: run is None or head is None or queue is None -> "
-        f"{rest}": "The transaction that finds a live run has the run and its queue."
-        for rest in ("head is None or queue is None", "run is None or head is None")
+        **{
+            "ask_again: run is None or head is None or queue is None -> "
+            f"{rest}": "The transaction that finds a live run has the run and its queue."
+            for rest in ("head is None or queue is None", "run is None or head is None")
+        },
+        "_note_late_failures: run is None or run.sha != upload.sha or (not _was_excused(session, "
+        "repository, run, upload)) -> run.sha != upload.sha or not _was_excused(session, "
+        "repository, run, upload)": "An upload is of the class QUEUE because its run was found.",
     },
     "service/database/database.py": {
         f"{function}: where.database or '' -> where.database": (

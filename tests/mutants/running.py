@@ -15,7 +15,8 @@ import resource
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, EnumType, StrEnum
 from importlib import import_module
@@ -39,7 +40,7 @@ SPARE_S = 20
 SLOWER = 5
 """How often longer than without a mutant, and how many seconds more, the tests may take."""
 OPTIONS = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:schemathesis")
-# One database is enough to notice a mutant; `make test` has both.
+# One database is enough to notice most mutants; `make test` has both.
 ON_SQLITE = ("-k", "not postgresql")
 PLAIN = (bool, int, float, str, bytes, frozenset, set, tuple, dict, list)
 FORKING = multiprocessing.get_context("fork")
@@ -89,28 +90,47 @@ def tally_of(
     with Silence():
         prepared = [] if module in MAKE_DATABASES else [Prepared()]
         pytest.main(["--collect-only", *OPTIONS, *tests], prepared)
-    with tempfile.TemporaryFile() as notes:
-        watch = Watch(str(code.__file__), notes)
-        if ending_of(code, source, tests, watch=watch) is not Ending.SURVIVED:
-            raise RuntimeError(f"The tests of {module} fail without a mutant.")
-    if ending_of(code, raising(source), tests) is not Ending.CAUGHT:
-        raise RuntimeError(f"The tests of {module} pass though it raises.")
-    tally, same = Tally(module), equivalent.EQUIVALENT.get(module, {})
-    mutants = mutants_of(source)
-    if sample is not None and sample < len(mutants):
-        drawn = random.Random(module).sample(range(len(mutants)), sample)
-        mutants = [mutants[place] for place in sorted(drawn)]
-    for mutant in mutants:
-        if mutant.name in same:
-            tally.equivalent += 1
-            continue
-        name = _unused(tally, mutant)
-        touching = watch.touching(mutant.line, mutant.last_line)
-        limit_s = min(TIME_LIMIT_S, int(SLOWER * watch.seconds_of(touching)) + SPARE_S)
-        tally.ended[name] = ending_of(code, mutant.source, touching or tests, limit_s)
-        if tally.ended[name] is Ending.SURVIVED:
-            told(name)
-    return tally
+    with server_for(module):
+        with tempfile.TemporaryFile() as notes:
+            watch = Watch(str(code.__file__), notes)
+            if ending_of(code, source, tests, watch=watch) is not Ending.SURVIVED:
+                raise RuntimeError(f"The tests of {module} fail without a mutant.")
+        if ending_of(code, raising(source), tests) is not Ending.CAUGHT:
+            raise RuntimeError(f"The tests of {module} pass though it raises.")
+        tally, same = Tally(module), equivalent.EQUIVALENT.get(module, {})
+        mutants = mutants_of(source)
+        if sample is not None and sample < len(mutants):
+            drawn = random.Random(module).sample(range(len(mutants)), sample)
+            mutants = [mutants[place] for place in sorted(drawn)]
+        for mutant in mutants:
+            if mutant.name in same:
+                tally.equivalent += 1
+                continue
+            name = _unused(tally, mutant)
+            touching = watch.touching(mutant.line, mutant.last_line)
+            limit_s = min(TIME_LIMIT_S, int(SLOWER * watch.seconds_of(touching)) + SPARE_S)
+            tally.ended[name] = ending_of(code, mutant.source, touching or tests, limit_s)
+            if tally.ended[name] is Ending.SURVIVED:
+                told(name)
+        return tally
+
+
+@contextmanager
+def server_for(module: str) -> Iterator[None]:
+    """Give all mutants of a module one PostgreSQL server, if its tests are played on one."""
+    # Imported by pytest, which rewrites its assertions, and used after that.
+    databases = import_module("tests.harness.databases")
+    if module not in ON_POSTGRESQL or databases.FOLDER in os.environ:
+        yield
+        return
+    server = databases.Server(databases.new_folder())
+    os.environ[databases.FOLDER] = str(server.folder)
+    try:
+        server.start()
+        yield
+    finally:
+        del os.environ[databases.FOLDER]
+        server.stop()
 
 
 def _unused(tally: Tally, mutant: Mutant) -> str:

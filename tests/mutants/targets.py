@@ -89,7 +89,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/store/test_sqlite.py",
         "tests/store/test_migrations.py",
     ),
-    "service/database/postgresql.py": ("tests/store/test_postgresql.py",),
+    "service/database/postgresql.py": (
+        "tests/store/test_postgresql.py",
+        "tests/store/test_outages.py",
+    ),
     "service/database/migrate.py": ("tests/store/test_migrations.py",),
     "service/database/bulk.py": ("tests/store/test_bulk.py",),
     "service/database/codec.py": ("tests/store/test_codec.py",),
@@ -206,9 +209,12 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "service/mergequeue/operations/people.py": ("tests/dashboard/test_queue_actions.py",),
     "service/mergequeue/operations/pressed.py": ("tests/operations/test_commands_once.py",),
     "service/mergequeue/operations/pull_requests.py": (
+        "tests/operations/test_submissions.py",
         "tests/operations/test_rechecked.py",
         "tests/operations/test_lists.py",
         "tests/operations/test_views.py",
+        "tests/faults/test_moments.py",
+        "tests/end_to_end/test_failed_heads.py",
     ),
     "service/mergequeue/operations/queue_access.py": ("tests/operations/test_access.py",),
     "service/mergequeue/operations/queue_events.py": ("tests/operations/test_views.py",),
@@ -217,6 +223,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/operations/test_rechecked.py",
     ),
     "service/mergequeue/operations/queues.py": (
+        "tests/operations/test_queue_settings.py",
         "tests/operations/test_deeds.py",
         "tests/operations/test_rechecked.py",
         "tests/operations/test_at_once.py",
@@ -325,8 +332,13 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# Their tests are also played on PostgreSQL, for which each mutant starts a server.
-ON_POSTGRESQL = ("service/database/postgresql.py",)
+# Their tests are also played on PostgreSQL, in a server that all mutants share.
+ON_POSTGRESQL = (
+    "service/database/postgresql.py",
+    "service/database/probes.py",
+    "service/database/bulk.py",
+    "service/database/migrate.py",
+)
 
 # Each mutant of these makes its own SQLite file; all others copy one that is made once.
 MAKE_DATABASES = ("service/database/migrate.py", "service/database/sqlite_file.py")

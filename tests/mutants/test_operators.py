@@ -3,6 +3,7 @@
 import ast
 import os
 import sys
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -143,6 +144,22 @@ def test_a_module_takes_the_code_of_a_text_and_stays_what_it_is(rule):
     assert module.old is before
     assert (before(5), before(4), module.LIMIT) == (True, False, 5)
     assert module.known == {"a": 1}
+
+
+def test_a_function_that_the_tests_wrap_takes_its_code(rule):
+    module, source = rule
+    looser = f"LIMIT = 2\n\n\n{source.replace('3', 'LIMIT')}"
+    asked = []
+
+    @wraps(module.old)
+    def noted(days, old=module.old):
+        asked.append(days)
+        return old(days)
+
+    module.old = noted
+    running.take(module, looser)
+    assert module.old(2)
+    assert asked == [2]
 
 
 @pytest.mark.skipif("HEADGATE_MUTANTS" not in os.environ, reason="`make soak ROWS=mutants`")

@@ -176,6 +176,29 @@ async def test_a_queue_has_one_state(runtime: Runtime, queue: QueueRef, caller: 
         assert states == {each: float(each is state) for each in QueueState}
 
 
+async def test_a_new_queue_has_a_zero_for_each_word_that_may_come(
+    runtime: Runtime, queue: QueueRef, caller: Caller
+):
+    shown = await page(runtime, caller)
+
+    def words(name: str, label: str, among: str = "") -> set[str]:
+        series = [each for each in shown if each.startswith(f"headgate_{name}{{") and among in each]
+        return {each.partition(f'{label}="')[2].partition('"')[0] for each in series}
+
+    live = {"NOT_READY", "PENDING", "TESTING", "TESTS_PASSED", "PENDING_FAILURE"}
+    assert words("queue_pull_requests", "state") == live
+    restarts = words("pull_request_restarts_total", "reason")
+    assert {"ahead_failed", "now_ready", "landed"} & restarts == {"ahead_failed"}
+    ends = {"merged": "landed", "failed": "interaction", "cancelled": "api_requested"}
+    for conclusion, reason in ends.items():
+        reasons = words("pull_requests_left_total", "reason", f'conclusion="{conclusion}"')
+        assert {*ends.values(), "now_ready"} & reasons == {reason}
+    causes = {"succeeded": "quarantined_only", "failed": "pr_fault"}
+    for status, cause in causes.items():
+        found = words("test_runs_total", "cause", f'status="{status}"')
+        assert set(causes.values()) & found == {cause}
+
+
 async def test_tokens_that_expire_soon_are_counted_by_who_may_see_them(
     runtime: Runtime, queue: QueueRef, caller: Caller
 ):

@@ -221,11 +221,15 @@ def test_pages_of_a_list_at_rest_are_the_same_both_ways(rows: set[int], size: in
     if len(forwards) > 1:
         page, backwards = cut(numbers, size, page.last_cursor), []
         while True:
-            backwards.append(page.rows)
+            backwards.append(page)
             if page.prev_cursor is None:
                 break
             page = cut(numbers, size, page.prev_cursor)
-        assert backwards == [each.rows for each in reversed(forwards)]
+        assert [each.rows for each in backwards] == [each.rows for each in reversed(forwards)]
+        assert backwards[0].next_cursor is None
+        for page, following in zip(backwards[1:], backwards, strict=False):
+            assert page.next_cursor
+            assert cut(numbers, size, page.next_cursor).rows == following.rows
 
 
 def test_a_list_that_has_lost_all_its_rows_has_one_empty_page():

@@ -18,9 +18,8 @@ TABLE = Table(
     Column("large", Id),
     Column("org_id", Id),
 )
-INSERT = bulk.inserted(
-    TABLE, [TABLE.c[name] for name in ("no", "name", "owners", "at", "large")], [TABLE.c.org_id]
-)
+COLUMNS = [TABLE.c[name] for name in ("no", "name", "owners", "at", "large")]
+INSERT = bulk.inserted(TABLE, COLUMNS, [TABLE.c.org_id])
 AMONG = select(TABLE.c.no).where(TABLE.c.no.in_(bulk.firsts(Integer))).order_by(TABLE.c.no)
 TEXTS = bulk.placed()
 NAMED = select(*bulk.together(TABLE.c.no.is_not(None), TEXTS.c.key, TABLE.c.no)).select_from(
@@ -92,7 +91,7 @@ async def test_a_number_is_looked_up_among_those_of_a_parameter(filled, numbers)
 
 async def test_rows_that_are_there_may_stay_as_they_are(filled):
     rows = [(1, "other", None, None, None), (5, "more", None, None, None)]
-    again = INSERT.on_conflict_do_nothing()
+    again = bulk.inserted(TABLE, COLUMNS, [TABLE.c.org_id]).on_conflict_do_nothing()
     await filled.run(lambda session: bulk.send(session, again, rows, org_id=7))
     names = select(TABLE.c.name).order_by(TABLE.c.no)
     found = await filled.read(lambda session: session.execute(names).scalars().all())

@@ -277,6 +277,20 @@ def test_a_copy_is_kept_of_the_last_three_revisions(sqlite_url: str, tmp_path: P
     copy.close()
 
 
+async def test_an_upgrade_keeps_a_copy_of_what_it_finds(tmp_path: Path, newer: Newer):
+    url = f"sqlite:///{tmp_path}/headgate.db"
+    await (await opened_at(url)).close()
+    assert copies_in(tmp_path) == []
+    with newer():
+        await (await opened_at(url)).close()
+    assert copies_in(tmp_path) == [f"headgate.db.before-{newer_schema.PRESENT}"]
+
+
+def copies_in(folder: Path) -> list[str]:
+    """The names of the copies that upgrades have left."""
+    return sorted(each.name for each in folder.glob("*.before-*"))
+
+
 def test_without_room_for_the_copy_nothing_starts(sqlite_url: str):
     path = Path(sqlite_url.removeprefix("sqlite:///"))
     with (

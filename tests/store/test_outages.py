@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 from sqlalchemy import Connection, make_url
+from sqlalchemy.exc import OperationalError
 
 from service import time_limits
 from service.database import postgresql
@@ -96,6 +97,19 @@ async def test_a_server_that_hangs_is_refused_in_time_and_used_again_when_it_goe
     # Each look is a session itself, which may last until after the next one.
     while (left := sessions_of(outage_url)) > postgresql.POOL_MAX + 3:
         assert time.monotonic() < deadline, left
+
+
+def test_a_connection_is_ended_when_its_server_does_not_answer(
+    outage_url: str, own_postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = postgresql.engine_of(make_url(outage_url), 1)
+    with engine.connect() as session:
+        session.commit()
+        monkeypatch.setattr(postgresql.LimitedConnection, "wait_s", 0.5)
+        with own_postgres.hung(), pytest.raises(OperationalError) as ended:
+            one(session)
+        assert ended.value.connection_invalidated
+    engine.dispose()
 
 
 def sessions_of(url: str) -> int:

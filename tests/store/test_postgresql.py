@@ -1,20 +1,22 @@
 """PostgreSQL: what passes runs again, what does not is told, and connections stay sane."""
 
 import asyncio
+import re
 from collections.abc import Callable
+from pathlib import Path
 from threading import Barrier, Event
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from service.clock import RandomIds
 from service.crash_points import NoCrashes
 from service.database.database import Store, StoreOptions, open_store
-from service.errors import DatabaseUnavailable, StartRefused
+from service.errors import DatabaseAway, DatabaseUnavailable, StartRefused
 from service.mergequeue.store import queues
 from service.mergequeue.store.cache import QueueCache, newest_known
-from tests.harness.databases import SetClock, opened_at
+from tests.harness.databases import Server, SetClock, connected, opened_at
 from tests.store.conftest import a_stored_queue
 
 
@@ -199,9 +201,52 @@ async def test_every_connection_has_its_limits(notes: Store):
     assert await notes.read(limits) == ["15s", "5s", "30s", "repeatable read"]
 
 
-async def test_a_server_that_is_not_there_refuses_the_start(tmp_path):
-    with pytest.raises(StartRefused, match="HEADGATE_DATABASE_URL"):
+async def test_a_server_that_is_not_there_may_come_later(tmp_path: Path):
+    with pytest.raises(DatabaseAway, match="HEADGATE_DATABASE_URL"):
         await opened_at(f"postgresql://me:hunter2@/headgate?host={tmp_path}")
+
+
+REFUSALS = {
+    'password authentication failed for user "me"': False,
+    "fe_sendauth: no password supplied": False,
+    'no pg_hba.conf entry for host "[local]", user "me", database "headgate"': False,
+    'role "me" is not permitted to log in': False,
+    'database "headgate" does not exist': False,
+    "the database system is starting up": True,
+    "sorry, too many clients already": True,
+}
+"""The words by which a server refuses a connection; whether it may take one later."""
+
+
+@pytest.mark.parametrize("words", REFUSALS)
+async def test_a_server_that_refuses_for_good_refuses_the_start(tmp_path: Path, words: str):
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        length = int.from_bytes(await reader.readexactly(4))
+        await reader.readexactly(length - 4)
+        fields = f"SFATAL\0VFATAL\0C08004\0M{words}\0\0".encode()
+        writer.write(b"E" + (len(fields) + 4).to_bytes(4) + fields)
+        writer.close()
+
+    with pytest.raises(StartRefused, match=re.escape(words)) as refused:
+        async with await asyncio.start_unix_server(refuse, tmp_path / ".s.PGSQL.5432"):
+            await opened_at(f"postgresql://me@/headgate?host={tmp_path}")
+    assert isinstance(refused.value, DatabaseAway) is REFUSALS[words]
+
+
+@pytest.mark.parametrize(
+    ("setting", "passes"),
+    [("default_transaction_read_only = on", True), ("role = pg_monitor", False)],
+)
+async def test_a_server_that_cannot_migrate_now_may_do_so_later(
+    postgres: Server, setting: str, passes: bool
+):
+    with postgres.database("template1") as url, connected(url) as connection:
+        execute(connection, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+        execute(connection, f'ALTER DATABASE "{make_url(url).database}" SET {setting}')
+        connection.commit()
+        with pytest.raises(StartRefused) as refused:
+            await opened_at(url)
+    assert isinstance(refused.value, DatabaseAway) is passes
 
 
 async def test_a_pool_of_one_serves_reads_and_writes(postgres_url: str):

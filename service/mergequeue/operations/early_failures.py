@@ -22,7 +22,7 @@ from service.mergequeue.engine.planning import repeating
 from service.mergequeue.engine.reported import Doomed
 from service.mergequeue.engine.states import RunKind, RunStatus
 from service.mergequeue.operations import early_lessons, run_reports, turn
-from service.mergequeue.operations.early_memory import KEPT_MAX, Looks
+from service.mergequeue.operations.early_memory import Looks
 from service.mergequeue.operations.turn import QueueGone
 from service.mergequeue.store import failed_parts as store
 from service.mergequeue.store import queues
@@ -56,7 +56,10 @@ POLLS = "headgate_ci_polls_total"
 _OPEN = frozenset({None, CheckOutcome.RUNNING})
 _FIRST_LOOKS = frozenset({RunKind.MAIN, RunKind.HEDGE})
 _NOT_RUN = frozenset({"skipped", "neutral"})
-_ENDED = {CheckOutcome.FAILED: Ending.HELD, CheckOutcome.PASSED: Ending.REFUTED}
+_ENDED: Mapping[CheckOutcome | None, Ending] = {
+    CheckOutcome.FAILED: Ending.HELD,
+    CheckOutcome.PASSED: Ending.REFUTED,
+}
 
 log = structlog.get_logger()
 
@@ -274,14 +277,14 @@ async def _learn(runtime: Runtime, sight: _Sight) -> None:
         if (*sight.attempt, one.required.name, one.outcome) not in memory.learned
     ]
     for one in new:
-        check, outcome = one.check, one.outcome
-        if check is None or outcome is None or one.is_revoked:
+        check = one.check
+        if check is None or one.is_revoked:
             continue
-        await _close_open(runtime, sight, one.required.name, outcome)
+        await _close_open(runtime, sight, one.required.name, _ENDED[one.outcome])
         beside = any(each.group == check.group for each in sight.failed)
         if check.id in sight.reports and beside:
             await _learn_from(runtime, sight, one)
-        memory.learned.put((*sight.attempt, one.required.name, outcome), True)
+        memory.learned.put((*sight.attempt, one.required.name, one.outcome), True)
 
 
 async def _learn_from(runtime: Runtime, sight: _Sight, one: Standing) -> None:
@@ -307,14 +310,11 @@ async def _learn_from(runtime: Runtime, sight: _Sight, one: Standing) -> None:
         _count(runtime, sight.queue, seen)
 
 
-async def _close_open(
-    runtime: Runtime, sight: _Sight, required: str, outcome: CheckOutcome
-) -> None:
+async def _close_open(runtime: Runtime, sight: _Sight, required: str, ending: Ending) -> None:
     """Store how a required check ended whose failure was foreseen, or of which a test reported."""
     if not _has_open_parts(runtime, sight):
         return
     seen = await runtime.store.read(store.open_of_run, *sight.attempt)
-    ending = _ENDED[outcome]
     own = [each for each in seen if each.rule.required == required]
     if own:
         await _close(runtime, sight.queue, store.ended(own[0], ending, runtime.clock.now()))
@@ -493,9 +493,7 @@ async def _rules_of(runtime: Runtime, queue: QueueRef) -> Mapping[Rule, float]:
         return known[1]
     observations = await runtime.store.read(store.newest, queue.id)
     rules = early_rules.holding(observations, now)
-    if len(kept) >= KEPT_MAX:
-        kept.clear()
-    kept[queue.id] = (now, rules)
+    kept.put(queue.id, (now, rules))
     return rules
 
 

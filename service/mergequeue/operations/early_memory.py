@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from service.mergequeue.early_rules import Rule
 
@@ -14,16 +15,19 @@ POLL_SPACING = timedelta(seconds=1)
 """The time between two polls of this process: at most 60 a minute, of the 750 points of reads."""
 
 KEPT_MAX = 1000
-"""Digests, plans and marks of each kind that this process remembers."""
+"""Rules, digests, plans and marks of each kind that this process remembers."""
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 RunKey = tuple[int, str]
 """A run by its queue and id."""
 
 
-class _Kept(OrderedDict[object, object]):
+class _Kept(OrderedDict[Key, Value]):
     """Remembers the newest of what was put."""
 
-    def put(self, key: object, value: object) -> None:
+    def put(self, key: Key, value: Value) -> None:
         self[key] = value
         self.move_to_end(key)
         while len(self) > KEPT_MAX:
@@ -39,12 +43,12 @@ class Looks:
     looked at, `learned` the ends of required checks, `heard` the runs whose tests have reported.
     """
 
-    rules: dict[int, tuple[datetime, Mapping[Rule, float]]] = field(default_factory=dict)
-    digests: _Kept = field(default_factory=_Kept)
-    plans: _Kept = field(default_factory=_Kept)
-    seen: _Kept = field(default_factory=_Kept)
-    learned: _Kept = field(default_factory=_Kept)
-    heard: _Kept = field(default_factory=_Kept)
+    rules: _Kept[int, tuple[datetime, Mapping[Rule, float]]] = field(default_factory=_Kept)
+    digests: _Kept[object, object] = field(default_factory=_Kept)
+    plans: _Kept[object, object] = field(default_factory=_Kept)
+    seen: _Kept[object, object] = field(default_factory=_Kept)
+    learned: _Kept[object, object] = field(default_factory=_Kept)
+    heard: _Kept[object, object] = field(default_factory=_Kept)
     polls: dict[RunKey, datetime] = field(default_factory=dict)
 
     def plan_poll(self, key: RunKey, now: datetime) -> None:

@@ -60,8 +60,7 @@ class SubmitOptions:
     """The options of a submission; None: not given. `sha` may be a prefix of the head.
 
     `entry`: they are for this submission, and for no other that a command may find instead.
-    `rule`: it enters by this rule of the queue; empty: somebody submits it. `undoes` names merged
-    work that it takes back on purpose (`Entry.undoes`).
+    `undoes` names merged work that it takes back on purpose (`Entry.undoes`).
     `rule`: it enters by this rule of the queue; empty: somebody submits it. `again`: a head that
     has failed is tested again.
     """
@@ -188,9 +187,9 @@ async def submit_stack(
     for member in lower:
         _check_not_of_test(member)
     step = await submit_fetched(runtime, queue, [*lower, pull], options, by)
-    is_of_member = step.refusal is not None and step.refusal.head is None
-    if step.refusal is not None and step.refusal.prs and is_of_member:
-        raise refusal_error(step.refusal, queue.branch, step.refusal.prs[0])
+    refused = step.refusal
+    if refused is not None and refused.prs and refused.head is None:
+        raise refusal_error(refused, queue.branch, refused.prs[0])
     return step
 
 
