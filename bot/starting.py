@@ -24,7 +24,7 @@ DRAIN_S = 0.5
 CHECK = {"database": "failed"}
 RETRY_AFTER_S = 5
 NO_DATABASE = {
-    "title": "The database cannot be written",
+    "title": "The database cannot be used now",
     "code": "database_unavailable",
     "detail": "Headgate waits for its database; try again in 5 seconds.",
 }
