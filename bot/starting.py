@@ -24,9 +24,10 @@ DRAIN_S = 0.5
 CHECK = {"database": "failed"}
 RETRY_AFTER_S = 5
 NO_DATABASE = {
-    "title": "The database cannot be written",
+    "title": "The database cannot be used now",
     "code": "database_unavailable",
-    "detail": "Headgate waits for its database; try again in 5 seconds.",
+    "detail": "Headgate waits for its database. An operator finds the reason in its log. Try again "
+    "in 5 seconds.",
 }
 
 log = structlog.get_logger()

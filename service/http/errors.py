@@ -248,7 +248,7 @@ TITLES: Mapping[str, str] = {
     "internal_error": "Something went wrong inside Headgate",
     "provider_refused": "The provider refused",
     "provider_unavailable": "The provider cannot be reached",
-    "database_unavailable": "The database cannot be written",
+    "database_unavailable": "The database cannot be used now",
     "rate_limited": "Too many requests",
     "over_budget": "A budget of the submitter is used up",
     "overloaded": "There is too much to do just now",

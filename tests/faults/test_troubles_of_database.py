@@ -1,7 +1,7 @@
 """A database in trouble: health and metrics answer soon, and each place names the same trouble."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -158,12 +158,13 @@ async def test_each_question_names_the_trouble_of_a_frozen_server(
     monkeypatch.setattr(time_limits, "ANSWER_S", 0.5)
     time_limits.answer_soon()
     with own_postgres.hung():
-        for ask in (
-            partial(store.access_version),
-            partial(store.is_newest, 1, 1),
-            partial(store.show_life, "one"),
-            partial(store.read, lambda session: session.exec_driver_sql("SELECT 1")),
-        ):
+        asks: tuple[Callable[[], Awaitable[object]], ...] = (
+            store.access_version,
+            lambda: store.is_newest(1, 1),
+            lambda: store.show_life("one"),
+            lambda: store.read(lambda session: session.exec_driver_sql("SELECT 1")),
+        )
+        for ask in asks:
             with pytest.raises(DatabaseUnavailable) as caught:
                 await ask()
             assert sentence_of(store, TroubleName.DATABASE_SILENT) in caught.value.detail
