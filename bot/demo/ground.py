@@ -154,7 +154,7 @@ class Ground:
 
     async def release(self, held: Hold, why: str) -> None:
         """Release a hold, as a maintainer does on the page of the queue."""
-        self.say(f"alice releases the hold {held.reason}: {why}")
+        self.say(f"alice lets the queue go on: {why}")
         await self.stage.call("/releaseQueueHold", QUEUE, holdId=held.id, text=why)
 
     def pull(self, number: int) -> PullRequest:

@@ -312,6 +312,8 @@ async def _break_main(ground: Ground) -> None:
     await ground.merge("bob", number)
     while not (held := await ground.holds()) and not ground.watch.submissions[number].is_final:
         await ground.clock.sleep(LOOK_S)
+    for each in held:
+        ground.say(f"The queue stopped: {each.text}")
     await ground.push({path: _RIGHT_TEST}, "Correct the test of the sender")
     for each in held:
         await ground.release(each, "main is repaired")

@@ -91,7 +91,7 @@ class Hold(Answer):
     """A reason that keeps a queue from working."""
 
     id: str
-    reason: str
+    text: str
 
 
 class PullRequestInRun(Answer):

@@ -20,6 +20,8 @@ NO_REPORT = "No test report matched"
 # People's own text follows the colon; it may contain any date, also an impossible one.
 QUARANTINE_END = re.compile(r"[A-Z_]+ until (\d{4}-\d\d-\d\d)")
 EXIT_CODE_MAX = 255
+# As shells show the end by a signal.
+SIGNALS_FROM, SIGNALS_MAX = 128, 64
 UPLOAD_FAILED = "the upload of test results failed ({reason}). No failure is excused in this run."
 
 
@@ -146,7 +148,9 @@ def ending_of(outcome: Outcome, command_code: int, *, strict: bool) -> Ending:
         code = STRICT_EXIT if strict and code == 0 else code
         return Ending(code, UPLOAD_FAILED.format(reason=failure.reason.rstrip(".")))
     if not answers:
-        return Ending(command_code, f"{NO_REPORT}: exit code {command_code}.")
+        signal = command_code - SIGNALS_FROM
+        why = f"; the command was ended by signal {signal}" if 0 < signal <= SIGNALS_MAX else ""
+        return Ending(command_code, f"{NO_REPORT}{why}: exit code {command_code}.")
     codes = [
         each.exit_code for each in answers if each.failed > each.quarantined or not each.is_whole
     ]

@@ -25,6 +25,9 @@ TRIES = AccessLevel.WRITE
 """The access that a preview takes: it costs a replay."""
 
 UNKNOWN = "unknown"
+TOO_LITTLE = "too little evidence"
+LISTED = 10
+"""Flags and failures that the page names."""
 SAME = "These are the settings of now. Change one to try it."
 NO_ACCESS = "A preview needs write access."
 BOTH = "flaky and broken"
@@ -88,6 +91,7 @@ class QualityPage:
     preview: Preview | None = None
     tried_trouble: str = ""
     needs: AccessLevel = TRIES
+    listed: int = LISTED
 
     @property
     def past(self) -> JudgedPast | None:
@@ -131,19 +135,15 @@ class QualityPage:
     def precision(self) -> str:
         """`at least 92 %`."""
         share = self.past.quality.precision if self.past else Bounds(None, None)
-        missing = (
-            f"too little evidence: {share.missing:,} more flags with a known outcome are needed"
-        )
         if share.low is None:
-            return missing
+            return TOO_LITTLE
         return _percent(1) if share.low == 1 else f"at least {_percent(share.low)}"
 
     @property
     def recall(self) -> str:
         """`88 to 95 %`."""
         share = self.past.quality.recall if self.past else Bounds(None, None)
-        missing = f"too little evidence: {share.missing:,} more flaky failures needed"
-        return missing if share.low is None else _between(share)
+        return TOO_LITTLE if share.low is None else _between(share)
 
     def test_of(self, no: int) -> TestAmongOthers | None:
         """Return a test that is named, None if it is gone."""

@@ -332,8 +332,12 @@ def _test(case: ListedCase) -> MissingTest:
 
 
 def _place(case: ListedCase) -> tuple[str, str]:
-    """Return where a test is: its file, or its class if the report names no file."""
-    return (case.file, "") if case.file else ("", case.classname)
+    """Return where a test is: its file, or its class if the report names no file.
+
+    A module that did not load, or is skipped as a whole, may be a case without either: its name is
+    the class of the module's tests.
+    """
+    return (case.file, "") if case.file else ("", case.classname or case.name)
 
 
 def _neighbors(lookup: Lookup, cases: Iterable[ListedCase]) -> Mapping[tuple[str, str], Set[int]]:

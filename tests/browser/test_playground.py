@@ -1,6 +1,7 @@
 """The playground of `headgate demo`: everybody can read it, and use it without mouse or script."""
 
 from collections.abc import AsyncIterator
+from zoneinfo import ZoneInfo
 
 import pytest
 import pytest_asyncio
@@ -58,6 +59,20 @@ async def test_both_sides_have_the_theme_that_is_chosen(browser, played):
         await page.locator("#themes").get_by_text("system", exact=True).first.click()
         for side in (page, queue):
             await side.locator("html:not([data-theme])").wait_for(state="attached")
+
+
+async def test_times_are_those_of_the_readers_zone_to_the_second(browser, played):
+    opened, address = played
+    opened.say("Somebody looks at the clock")
+    at = opened.lines[0].at.astimezone(ZoneInfo("Asia/Kabul"))
+    given = {"also": [opened.stage.service], "timezone_id": "Asia/Kabul"}
+    async with person(browser, address, **given) as page:
+        await page.goto("/")
+        told = page.locator(".events li").first
+        assert f"{at:%H:%M:%S}" in await told.inner_text()
+        zone = await page.locator("footer").first.inner_text()
+        assert "Times are of your zone, GMT+4:30 (Asia/Kabul)" in zone
+        assert "All times are UTC" not in zone
 
 
 async def test_a_keyboard_is_enough_to_comment_and_to_play_a_story(browser, played):

@@ -277,6 +277,15 @@ def test_no_report_is_a_warning(api, capsys, options):
     assert api.paths() == ["/tokens/self", UPLOAD]
 
 
+def test_a_command_that_was_killed_before_its_report_is_not_called_a_missing_report_alone(
+    api, capsys
+):
+    program = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    assert headgate(command=[sys.executable, "-c", program]) == 137
+    said = capsys.readouterr().err
+    assert "No test report matched; the command was ended by signal 9: exit code 137." in said
+
+
 def test_a_report_of_an_earlier_run_is_ignored(api, capsys):
     Path("b.xml").write_bytes(REPORT)
     os.utime("b.xml", (1e9, 1e9))

@@ -176,6 +176,22 @@ async def test_the_page_of_an_upload_shows_how_it_was_read_and_what_failed(stage
     assert "https://github.test/octo/widgets/actions/runs/4711" in page.links
 
 
+async def test_the_page_of_an_upload_says_what_its_sender_was_told(stage, browser):
+    await told(stage)
+    odd = a_case("total", "F")
+    odd = odd._replace(
+        explicit_attempts=(odd.explicit_attempts[0]._replace(message="OSError: no space left"),)
+    )
+    report = a_file({"other": "P"})
+    report = a_file({"other": "P"}, cases=(*report.cases, odd))
+    answer = await stage.send([report], branch="topic", command_exit_code=1, ran_at=NOW)
+    assert (answer.quarantined_failures, answer.verdict.exit_code) == (1, 1)
+    page = await browser.see(f"/octo/widgets/uploads/{answer.upload_id}")
+    assert f"failed {answer.verdict.message}" in page.text
+    assert "but not excused" in page.text
+    assert "flaky quarantined, not excused" in page.text
+
+
 async def test_a_run_leads_to_its_upload_and_a_failure_to_its_test(stage, browser):
     answer = await stage.ran({"total": "F"}, ran_at=NOW)
     case = await stage.case("total")

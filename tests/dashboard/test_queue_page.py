@@ -57,6 +57,18 @@ async def test_a_busy_queue_is_drawn_with_its_runs_its_search_and_its_landings(s
     assert any(each.startswith("Started 13:58, expected to land 14:1") for each in labels)
 
 
+async def test_a_tip_that_the_queue_did_not_land_says_which_commit_the_proof_is_of(stage):
+    run = passed(7, (7,))
+    left = queue_stage.ended(7, run, 4)
+    value = a_queue()
+    await stage.put(value, entries=(left,), runs=(run,))
+    pushed = await seen(stage)
+    assert f"#7 landed 4 min ago as {left.landed_sha[:7]}" in pushed.text
+    await stage.put(replace(value, tip=replace(value.tip, sha=left.landed_sha)))
+    of_queue = await seen(stage)
+    assert "#7 landed 4 min ago\n" in of_queue.text
+
+
 async def test_one_pull_request_and_no_estimate_say_how_long_it_has_run(stage):
     run = a_run(12, (12,))
     await stage.put(a_queue(in_run(run, 1), [run]))

@@ -246,7 +246,9 @@ async def test_one_lands_though_every_webhook_is_lost(visitor: Visitor) -> None:
 async def test_nobody_is_blamed_for_a_broken_main(visitor: Visitor) -> None:
     numbers = await visitor.plays("broken-main")
     assert visitor.ends(numbers) == ["MERGED landed"]
-    assert "alice releases the hold base_red" in visitor.told()
+    told = visitor.told()
+    assert "The queue stopped: the target" in told
+    assert "alice lets the queue go on: main is repaired" in told
 
 
 async def test_a_playground_whose_service_was_away_for_a_while_follows_again(

@@ -296,6 +296,13 @@ def test_tests_without_a_file_are_neighbors_by_their_class(jobs: Jobs):
     }
 
 
+def test_a_module_that_loads_again_is_no_missing_test(jobs: Jobs):
+    jobs.on_main("::TestCart a.py::post", "1")
+    jobs.on_main("::total ::mail a.py::post", "2")
+    sent = jobs.tested("::total ::mail a.py::post")
+    assert (jobs.missing(sent), jobs.expected(sent).expected) == ([], 3)
+
+
 def test_of_very_many_missing_tests_the_first_are_named(jobs: Jobs, monkeypatch):
     monkeypatch.setattr(expected_tests, "NAMED_MAX", 2)
     jobs.on_main("total mail post", "1")

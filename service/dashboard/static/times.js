@@ -57,7 +57,7 @@ function localized(root) {
   for (const each of root.querySelectorAll("[data-label]"))
     each.ariaLabel = each.dataset.label.replace(/{(.*?)}/g, (_, at) => clock(new Date(at)));
   const name = root.getElementById("zone");
-  if (name && zone !== "UTC") name.textContent = `Times are of your zone, ${zoned(now())}; days of charts and filters are UTC`;
+  if (name && zone !== "UTC") name.textContent = `Times are of your zone, ${zoned(now())}${name.dataset.but ?? ""}`;
 }
 
 localized(document);

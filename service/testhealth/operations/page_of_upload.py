@@ -1,6 +1,6 @@
 """One upload as its page shows it: what came, how it was read, which tests failed in it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from service.accounts.tenants import RepositoryRecord
@@ -8,6 +8,7 @@ from service.database.database import Tx
 from service.runtime import Runtime
 from service.testhealth.operations import answers, failure_texts, notices, records
 from service.testhealth.operations.notices import QuarantineLarge
+from service.testhealth.operations.queue_links import QueueLinks
 from service.testhealth.operations.records import RepositoryAddresses
 from service.testhealth.operations.upload_values import UploadAnswer
 from service.testhealth.store import attempts as test_attempts
@@ -80,7 +81,9 @@ async def read(runtime: Runtime, where: RepositoryAddresses, upload_id: str) -> 
             large=notices.quarantine_large(session, context),
         )
 
-    return await runtime.store.read(find)
+    page = await runtime.store.read(find)
+    check = runtime.links.of(QueueLinks).check_answer
+    return replace(page, answer=await check(runtime, repository, page.answer))
 
 
 def _new_texts(
