@@ -31,7 +31,7 @@ class Delivery:
 
     @property
     def is_success(self) -> bool:
-        """Whether the service has taken it."""
+        """Return whether the service has taken it."""
         return 200 <= self.code < 300
 
 
