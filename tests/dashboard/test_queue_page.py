@@ -63,6 +63,8 @@ async def test_a_tip_that_the_queue_did_not_land_says_which_commit_the_proof_is_
     value = a_queue()
     await stage.put(value, entries=(left,), runs=(run,))
     pushed = await seen(stage)
+    assert left.landed_sha
+    assert value.tip
     assert f"#7 landed 4 min ago as {left.landed_sha[:7]}" in pushed.text
     await stage.put(replace(value, tip=replace(value.tip, sha=left.landed_sha)))
     of_queue = await seen(stage)
