@@ -5,11 +5,11 @@ killed; so was one whose words cannot be read.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bot.cli.live_lines import FILE_BYTES_MAX, LINE_BYTES_MAX, VERSION
-from bot.uploader import transport
+from bot.uploader import transport, verdict
 from bot.uploader.transport import Json
 
 ENDS_MAX = 50
@@ -38,6 +38,18 @@ REASONS = (
     "passed",
 )
 KILLED = "killed"
+WORDS = {
+    "internal": "ended by an error of its own",
+    "usage": "was started in a wrong way",
+    "interrupted": "was interrupted",
+    "unloaded": "could not load files",
+    "error_outside": "met errors outside of the tests",
+    "threshold": "missed a threshold, such as that of the coverage",
+    "stopped_early": "stopped before its end",
+    "no_tests": "found no test",
+    KILLED: "began and did not end",
+}
+"""Ends that the reports do not show, for the log of the job."""
 
 
 def read(path: Path) -> list[Json]:
@@ -61,6 +73,19 @@ def read(path: Path) -> list[Json]:
     ended = {end["run"] for end in ends}
     ends = [*(start for run, start in begun.items() if run not in ended), *ends]
     return _bounded(sorted(ends, key=_goodness)[:ENDS_MAX])
+
+
+def sentences(ends: Sequence[Json]) -> Iterator[str]:
+    """Yield what the reports do not show: `pytest could not load files: tests/test_mail.py`."""
+    for end in ends:
+        words = WORDS.get(str(end["reason"]))
+        if words is None:
+            continue
+        errors = [each for name in LISTS for each in transport.objects(end.get(name, []))]
+        more = sum(_count(end.get(f"{name}_more")) for name in LISTS)
+        places = [str(each["file"] or each["message"]) for each in errors]
+        named = verdict.listed(places, len(places) + more)
+        yield f"{end['runner']} {words}{f': {named}' if named else ''}"
 
 
 def _lines(path: Path) -> Iterator[bytes]:
