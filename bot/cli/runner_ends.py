@@ -5,9 +5,11 @@ killed; so was one whose words cannot be read.
 """
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bot.cli import live_lines
+from bot.uploader import transport, verdict
 from bot.uploader.transport import Json
 from service.testhealth.runner_ends import (
     ENDS_MAX,
@@ -28,6 +30,18 @@ COUNTS = ("planned", "passed", "failed", "skipped", "not_run")
 LISTS = ("unloaded", "errors_outside")
 KILLED, *SAID = (each.value for each in EndReason)
 """The reasons, the worst first; what was killed says none."""
+WORDS: Mapping[str, str] = {
+    EndReason.INTERNAL: "ended by an error of its own",
+    EndReason.USAGE: "was started in a wrong way",
+    EndReason.INTERRUPTED: "was interrupted",
+    EndReason.UNLOADED: "could not load files",
+    EndReason.ERROR_OUTSIDE: "met errors outside of the tests",
+    EndReason.THRESHOLD: "missed a threshold, such as that of the coverage",
+    EndReason.STOPPED_EARLY: "stopped before its end",
+    EndReason.NO_TESTS: "found no test",
+    EndReason.KILLED: "began and did not end",
+}
+"""Ends that the reports do not show, for the log of the job."""
 
 
 def read(path: Path) -> list[Json]:
@@ -48,6 +62,19 @@ def read(path: Path) -> list[Json]:
     ended = {end["run"] for end in ends}
     ends = [*(start for run, start in begun.items() if run not in ended), *ends]
     return _bounded(sorted(ends, key=_goodness)[:ENDS_MAX])
+
+
+def sentences(ends: Sequence[Json]) -> Iterator[str]:
+    """Yield what the reports do not show: `pytest could not load files: tests/test_mail.py`."""
+    for end in ends:
+        words = WORDS.get(str(end["reason"]))
+        if words is None:
+            continue
+        errors = [each for name in LISTS for each in transport.objects(end.get(name, []))]
+        more = sum(_count(end.get(f"{name}_more")) for name in LISTS)
+        places = [str(each["file"] or each["message"]) for each in errors]
+        named = verdict.listed(places, len(places) + more)
+        yield f"{end['runner']} {words}{f': {named}' if named else ''}"
 
 
 def _end_of(value: Json, run: str, runner: str) -> Json:

@@ -25,7 +25,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from bot.cli import destination, live, options, output, repeating
+from bot.cli import destination, live, options, output, repeating, runner_ends
 from bot.cli.exits import Exit, Failed
 from bot.cli.job_service import JobService
 from bot.uploader import ci, files, transport, uploading, verdict
@@ -237,6 +237,8 @@ def _run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) ->
         about_command = _command_metadata(command, ran, started_s)
         if followed.runner_ends:
             about_command["runner_ends"] = followed.runner_ends
+            for said in runner_ends.sentences(followed.runner_ends):
+                log(f"{said}.")
         wanted = wanted._replace(metadata={**wanted.metadata, **about_command})
     earlier = ci.triggering_run_of(os.environ)
     if earlier is not None:

@@ -167,7 +167,8 @@ def message_of(outcome: Outcome, code: int) -> str:
     answers, failed, quarantined = outcome.answers, outcome.failed, outcome.quarantined
     end = f"exit code {code}."
     if not failed:
-        return f"{counted(sum(each.tests for each in answers), 'test')}, no failure: {end}"
+        what = "no failed test, but the command failed" if code else "no failure"
+        return f"{counted(sum(each.tests for each in answers), 'test')}, {what}: {end}"
     failures = [failure for each in answers for failure in each.failures]
     start = counted(failed, "failure")
     if quarantined == failed:

@@ -52,6 +52,29 @@ def test_the_end_of_a_run_is_sent_in_its_own_words(tmp_path):
     assert read(tmp_path, START, {**END, "shard": "2/4"}) == [{**SENT, "shard": "2/4"}]
 
 
+def test_the_log_says_of_an_end_what_the_reports_do_not_show(tmp_path):
+    def said(*lines):
+        return list(runner_ends.sentences(read(tmp_path, *lines)))
+
+    assert said(START, END) == []
+    assert said(START, {**END, "reason": "tests_failed"}) == []
+    assert said(START) == ["pytest began and did not end"]
+    assert said(START, {**END, "reason": "threshold"}) == [
+        "pytest missed a threshold, such as that of the coverage"
+    ]
+    error = {"file": "tests/test_mail.py", "message": "No module named 'nope'"}
+    unloaded = {**END, "reason": "unloaded", "unloaded": [error], "unloaded_more": 2}
+    assert said(START, unloaded) == [
+        "pytest could not load files: tests/test_mail.py and 2 more",
+    ]
+    outside = {"file": "", "message": "Unhandled rejection"}
+    assert said(START, {**END, "reason": "error_outside", "errors_outside": [outside]}) == [
+        "pytest met errors outside of the tests: Unhandled rejection"
+    ]
+    named = {*runner_ends.WORDS, "tests_failed", "passed"}
+    assert named == {*runner_ends.REASONS, runner_ends.KILLED}
+
+
 def test_a_run_that_did_not_say_how_it_ended_was_killed(tmp_path):
     assert read(tmp_path, START) == [KILLED]
     other = {**END, "run": "2"}

@@ -138,7 +138,10 @@ SOME = (
     [
         (an_upload(3, 3, 0), 0, QUARANTINED + "test_0 (until 12 Dec), test_1 (until 12 Dec)"),
         (an_upload(3, 2, 3), 3, SOME),
-        (an_upload(0, 0, 3), 3, "headgate: 412 tests, no failure: exit code 3.\n"),
+        (
+            *(an_upload(0, 0, 3), 3),
+            "headgate: 412 tests, no failed test, but the command failed: exit code 3.\n",
+        ),
     ],
 )
 def test_the_verdict_decides(api, capsys, answer, code, said):
