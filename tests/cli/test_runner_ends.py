@@ -10,7 +10,7 @@ from bot.cli import app, runner_ends
 from bot.cli.live_lines import LINE_BYTES_MAX
 from service.http.models import common
 from service.testhealth.api.models import runner_ends as models
-from service.testhealth.runner_ends import ENDS_MAX
+from service.testhealth.runner_ends import ENDS_MAX, EndReason
 from tests.cli.service import an_upload
 
 SHA = "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678"
@@ -72,7 +72,7 @@ def test_the_log_says_of_an_end_what_the_reports_do_not_show(tmp_path):
         "pytest met errors outside of the tests: Unhandled rejection"
     ]
     named = {*runner_ends.WORDS, "tests_failed", "passed"}
-    assert named == {*runner_ends.REASONS, runner_ends.KILLED}
+    assert named == set(EndReason)
 
 
 def test_a_run_that_did_not_say_how_it_ended_was_killed(tmp_path):

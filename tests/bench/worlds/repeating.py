@@ -15,6 +15,7 @@ import numpy as np
 from service.testhealth.detector import repeats
 from service.testhealth.detector.repeats import Repeats
 from service.testhealth.repeats import (
+    FAILED_MAX,
     FLAKY_IN_PULLS_MAX,
     SUSPECTED_FOR,
     SUSPECTED_FROM,
@@ -47,7 +48,7 @@ class Repeating:
         self.repeats: defaultdict[int, list[Repeats]] = defaultdict(list)
         self.flaky: frozenset[int] = frozenset()
         self.observed: set[int] = set()
-        self.unexplained: dict[int, int] = {}
+        self.suspicious: dict[int, int] = {}
         self.rounds: Counter[int] = Counter()
         self.today: Counter[int] = Counter()
         self.first_seen: dict[int, float] = {}
@@ -73,7 +74,7 @@ class Repeating:
                 n for n, each in judged.items() if (each.numbers.score or 0) >= SUSPECTED_FROM
             }
             oldest = day - SUSPECTED_FOR.days
-            self.observed |= {n for n, since in self.unexplained.items() if since > oldest}
+            self.observed |= {n for n, since in self.suspicious.items() if since > oldest}
         return ledger
 
     def _repeat(self, upload: Upload, day: int) -> None:
@@ -88,11 +89,12 @@ class Repeating:
         for no, each in letters.items():
             self.today[no] += len(each)
             has_passed = "P" in each and upload.failing >> no & 1
-            self.rounds[no] = 0 if no in shown or has_passed else self.rounds[no] + len(each)
-            if has_passed:
-                self.unexplained[no] = day
             if no in shown or has_passed:
+                self.rounds[no] = 0
+                self.suspicious[no] = day
                 self.observed.add(no)
+            else:
+                self.rounds[no] += len(each)
             self.repeats[no].append(
                 Repeats(
                     *(upload.at, upload.digest, upload.job, upload.code, each),
@@ -109,6 +111,7 @@ class Repeating:
     def _candidates(self, upload: Upload) -> Iterator[Candidate]:
         """Every test of the job that could be repeated."""
         ran, is_stable = upload.passing | upload.failing, upload.kind == STABLE
+        is_broken_by_code = upload.failing.bit_count() > FAILED_MAX
         for no in sorted({*self.flaky, *self.observed, *upload.attempts}):
             if not ran >> no & 1:
                 continue
@@ -117,7 +120,7 @@ class Repeating:
                     yield Candidate(no, RepeatedBecause.FLAKY, TEST_S, self.today[no])
             elif no in self.observed:
                 yield Candidate(no, RepeatedBecause.SUSPECTED, TEST_S, self.rounds[no])
-            elif upload.failing >> no & 1:
+            elif upload.failing >> no & 1 and not is_broken_by_code:
                 yield Candidate(no, RepeatedBecause.FAILED, TEST_S)
 
     def _letters(self, upload: Upload, times: dict[int, int]) -> dict[int, str]:
