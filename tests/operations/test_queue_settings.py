@@ -105,6 +105,8 @@ async def test_a_reason_alone_is_one_for_the_present_state(
     await queues.update(runtime, queue, QueueRequest({}, reason="a release"), SYSTEM)
     value = await turn.value(runtime, queue.id)
     assert (value.state, value.state_reason) == (QueueState.PAUSED, "a release")
+    await queues.update(runtime, queue, QueueRequest({}, QueueState.RUNNING), SYSTEM)
+    assert (await turn.value(runtime, queue.id)).state is QueueState.RUNNING
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
