@@ -44,8 +44,11 @@ RULES: tuple[FactRule, ...] = (
         (Proof.READ,),
         "a required check passed or failed on exactly the commit that lands",
         "waits; a report of another App or kind than the one that reports this name is shown and "
-        "counts for nothing",
-        ("bot/github/outcomes.py", "service/check_reports.py", _REPORTERS, _VERDICT),
+        "counts for nothing, nor does one that CI made for another head than the test branch",
+        (
+            *("bot/github/outcomes.py", "service/check_reports.py"),
+            *("service/mergequeue/operations/run_reports.py", _REPORTERS, _VERDICT),
+        ),
     ),
     FactRule(
         FactKind.COMMIT_STATUS,
