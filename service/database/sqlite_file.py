@@ -62,12 +62,10 @@ class LockFile:
     The file names the holder's pid while held and is empty after a clean stop.
     """
 
-    was_unclean: bool
-    """True if the holder before did not stop cleanly; known once the lock is taken."""
-
     def __init__(self, database: Path) -> None:
         self.path = database.with_name(f"{database.name}.lock")
         self._descriptor: int | None = None
+        self.was_unclean = False
 
     def take(self) -> None:
         """Raises StartRefused naming the process that holds it."""
