@@ -181,6 +181,7 @@ async def playground(options: DemoOptions) -> bool:
         print(f"{options.parts.clock.now():%H:%M:%S}  {text}", flush=True)
 
     print(f"Headgate {VERSION} demo · nothing leaves this machine", flush=True)
+    print("First, CI tests main twice, so that one test is known to be flaky …", flush=True)
     ports = options.ports.chosen()
     with state_folder(options) as folder, logging_to(folder, options.parts.clock):
         async with (

@@ -117,7 +117,7 @@ class QualityPage:
         """Flags by week."""
         weeks = self.past.by_week if self.past else ()
         return Chart(
-            "Tests flagged flaky, by week",
+            "Flags of flaky tests, by week",
             "A bar is seven days; the last one ends with the newest results.",
             [day_label(date.fromordinal(day)) for day, _ in weeks],
             [Series("flags", "odd", [flags for _, flags in weeks])],
@@ -163,7 +163,7 @@ def _percent(share: float) -> str:
 def _figures(past: JudgedPast) -> tuple[tuple[str, str], ...]:
     counts, recall = past.quality, past.quality.recall
     return (
-        ("Tests flagged flaky", plain(counts.flags)),
+        ("Flags", plain(counts.flags)),
         ("Flags a week", _a_week(past)),
         ("Flags confirmed since", plain(counts.confirmed)),
         ("Flags that were right", _at_least(counts.precision)),

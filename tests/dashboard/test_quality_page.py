@@ -46,6 +46,7 @@ async def test_the_page_names_flags_and_failures_and_tries_settings_before_they_
         assert "mail" in page.text
         tried = await browser.see(f"{PAGE}?sensitivity=strict")
         assert "0 more flagged, 1 fewer" in tried.text
+        assert "Flags 2 1" in tried.text
         assert "Save what was tried" in tried.text
         assert (await kept(stage)) is Sensitivity.NORMAL
         more = "quarantine_enabled=true&auto_quarantine_enabled=true"
