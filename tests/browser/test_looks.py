@@ -22,7 +22,8 @@ LOADED = ("frame.js", "live.js", "pages.css", "times.js")
 LOADED_BYTES_MAX = 60_000
 """Script and style of a page, compressed."""
 
-# Texts that stick out of the window, or of a box that hides what sticks out.
+# Texts that stick out of the window, or of a box that hides what sticks out, and lists that are
+# narrower than their longest choice.
 CUT_OFF = """() => {
   const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const range = document.createRange();
@@ -41,6 +42,14 @@ CUT_OFF = """() => {
     range.selectNodeContents(text);
     const { right, width } = range.getBoundingClientRect(), edge = boxOf(at);
     if (width > 1 && edge !== null && right > edge + 1) found.push(text.data.trim().slice(0, 60));
+  }
+  for (const select of document.querySelectorAll("select")) {
+    if (!select.checkVisibility()) continue;
+    const free = select.cloneNode(true);
+    free.style.cssText = "position: absolute; width: max-content; max-width: none";
+    select.after(free);
+    if (free.offsetWidth > select.offsetWidth + 1) found.push(`options of ${select.name} are cut`);
+    free.remove();
   }
   const room = document.documentElement;
   if (room.scrollWidth > room.clientWidth) found.push("the page scrolls sideways");
