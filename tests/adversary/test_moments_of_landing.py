@@ -71,7 +71,7 @@ async def test_a_target_made_anew_at_the_merge_is_not_called_landed_without_its_
 ) -> None:
     """Hurts who trusts MERGED: `release` is cut from an older commit in that very moment."""
     await world.act("push", by="alice", branch="release", files={"r.txt": "r"}, bypass=True)
-    await world.make_queue(branch="release", merge_method="SQUASH", required_statuses=["unit"])
+    await world.make_queue(branch="release", merge_method="SQUASH", required_statuses=("unit",))
     number = await world.open(base="release", files={"a.txt": "x"})
     await world.settle()
     anew = a_person("force_push", branch="release", to=world.older, bypass=True)
