@@ -29,6 +29,10 @@ AGAIN = frozenset({CheckOutcome.FAILED, CheckOutcome.INTERRUPTED})
 BROKEN = AGAIN | {CheckOutcome.SKIPPED}
 """A job that CI skipped because one that it needs has failed runs with that one."""
 LISTED_PAGES_MAX = 2
+OWN_HEADS = (refs.PREFIX, "refs/pull/")
+"""Beginnings of branches of ours; code scanning names the reference of a pull request, also of one
+of ours. What has no branch was begun for the commit itself, such as for its deployment.
+"""
 CANNOT = (403, 409)  # too old, or still running
 
 
@@ -186,9 +190,10 @@ async def pull_request_suites(client: RepositoryClient, sha: Sha) -> Collection[
 
 
 async def foreign_suites(client: RepositoryClient, sha: Sha, target: str) -> Collection[str]:
-    """Return the check suites of a commit whose runs are neither of a branch of ours nor of target.
+    """Return the check suites of a commit whose runs are of a fork, or of a branch of others.
 
-    Of a run of a fork that is gone GitHub shows no repository. None without the right.
+    Ours are the target and those of our prefix. Of a run of a fork that is gone GitHub shows no
+    repository. None without the right.
     """
     return frozenset(
         run.id("check_suite_id")
@@ -200,7 +205,7 @@ async def foreign_suites(client: RepositoryClient, sha: Sha, target: str) -> Col
 def _is_of_queue(run: Fields, target: str) -> bool:
     head, branch = run.inner_or_none("head_repository"), run.words("head_branch")
     is_here = head is not None and head.id("id") == run.inner("repository").id("id")
-    return is_here and (branch == target or branch.startswith(refs.PREFIX))
+    return is_here and (branch in ("", target) or branch.startswith(OWN_HEADS))
 
 
 async def _shown_runs(client: RepositoryClient, sha: Sha) -> Sequence[Fields]:

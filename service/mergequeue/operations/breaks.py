@@ -236,7 +236,7 @@ async def _look(runtime: Runtime, queue: QueueRef, value: MergeQueue, sha: Sha) 
     if not checks.complete:
         return
     standings = [_standing(one, checks.items) for one in watched(value)]
-    if any(one.outcome is CheckOutcome.FAILED for one in standings):
+    if any(one.outcome in _ENDED for one in standings):
         # A pull request of anybody may have the tip as its head.
         own = await run_reports.without_foreign(runtime, queue, checks)
         standings = [_standing(one, own) for one in watched(value)]
