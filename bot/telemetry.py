@@ -8,6 +8,7 @@ line before it is written, so no caller has to think of it (docs/design/security
 import logging
 import re
 import sys
+import threading
 from collections.abc import Mapping, MutableMapping
 from typing import Literal, TextIO
 
@@ -105,24 +106,27 @@ def start(
 class Lines:
     """Writes lines to a stream. One that is full, or that nobody reads, stops no work.
 
-    The first line that is written again is followed by the number of those that were lost.
+    The first line that is written again is followed by the number of those that may be lost: the
+    stream keeps a few in its buffer, and writes them then.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._lost = 0
+        self._lock = threading.RLock()
 
     def info(self, line: str) -> None:
         """Write a line, whatever its level."""
-        try:
-            self._stream.write(f"{line}\n")
-            self._stream.flush()
-        except (OSError, ValueError):
-            self._lost += 1
-            return
-        lost, self._lost = self._lost, 0
+        with self._lock:
+            try:
+                self._stream.write(f"{line}\n")
+                self._stream.flush()
+            except (OSError, ValueError):
+                self._lost += 1
+                return
+            lost, self._lost = self._lost, 0
         if lost:
-            # The disk was full, or nobody took the log; the work went on.
+            # At most so many are missing. The disk was full, or nobody took the log.
             log.warning("log_lines_lost", lines=lost)
 
     debug = warning = error = critical = info

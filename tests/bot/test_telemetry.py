@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import logging
+import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -82,6 +83,31 @@ def test_lines_that_cannot_be_written_are_counted_once_one_can(level):
     found = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [each["event"] for each in found] == ["turn", "log_lines_lost", "turn"]
     assert found[1]["lines"] == 3
+
+
+class InPieces(io.StringIO):
+    """A log that takes its first line in two pieces, while another thread logs as well."""
+
+    def __init__(self, other):
+        super().__init__()
+        self.other = other
+
+    def write(self, text):
+        super().write(text[:10])
+        if self.other.ident is None:
+            self.other.start()
+            self.other.join(0.1)
+        super().write(text[10:])
+
+
+def test_lines_of_two_threads_do_not_mix():
+    other = threading.Thread(target=lambda: structlog.get_logger().info("request"))
+    stream = InPieces(other)
+    telemetry.start("json", "info", AtNoon(), stream)
+    structlog.get_logger().info("turn")
+    other.join()
+    found = [json.loads(line)["event"] for line in stream.getvalue().splitlines()]
+    assert found == ["turn", "request"]
 
 
 def test_off_a_terminal_auto_means_json():
