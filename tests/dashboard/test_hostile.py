@@ -90,7 +90,7 @@ ATTRIBUTES = {
     *("stroke", "stroke-width", "stroke-linecap", "stroke-dasharray", "opacity"),
     *("patternunits", "patterntransform"),
     *("type", "disabled", "method", "action", "value", "selected", "maxlength", "required"),
-    *("data-as", "data-at", "data-label"),
+    *("data-as", "data-at", "data-but", "data-label"),
     *("for", "placeholder", "open", "preserveaspectratio", "size", "data-keys"),
 }
 LINK = re.compile(
