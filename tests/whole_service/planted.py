@@ -215,7 +215,7 @@ FAULTS = {
     "a delivery is acknowledged before it is stored": Fault(
         _replaced(deliveries, "accept", _acknowledged_first), 2
     ),
-    "claims of a dead process are never freed": Fault(_replaced(inbox, "release", _nothing), 15),
+    "claims of a dead process are never freed": Fault(_replaced(inbox, "release", _nothing), 0),
     "effects of a dead process are never read back": Fault(
         _replaced(outbox, "reopen_sent", _nothing), 5
     ),
@@ -242,7 +242,7 @@ FAULTS = {
         _replaced(effects, "perform", _taken_for_done), 0, ANSWERS_LOST
     ),
     "an effect is sent again as if it were new": Fault(
-        _replaced(effects, "perform", _as_if_new), 5, WRITES_FAIL
+        _replaced(effects, "perform", _as_if_new), 0, WRITES_FAIL
     ),
     "an effect is stored as sent only after it was sent": Fault(
         _replaced(outbox, "mark_sent", _marked_later), 4, WRITES_FAIL
@@ -258,7 +258,7 @@ FAULTS = {
     ),
     "lost claims are not freed at once": Fault(_checked_once, 0, CLAIMS_LOST),
     "a settlement is tried once": Fault(
-        _replaced(Flow, "_one", _settled_once), 5, SETTLEMENTS_FAIL
+        _replaced(Flow, "_one", _settled_once), 2, SETTLEMENTS_FAIL
     ),
 }
 
