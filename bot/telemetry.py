@@ -115,7 +115,7 @@ class Lines:
         self._lost = 0
         self._lock = threading.RLock()
 
-    def info(self, line: str) -> None:
+    def write(self, line: str) -> None:
         """Write a line, whatever its level."""
         with self._lock:
             try:
@@ -129,7 +129,7 @@ class Lines:
             # At most so many are missing. The disk was full, or nobody took the log.
             log.warning("log_lines_lost", lines=lost)
 
-    debug = warning = error = critical = info
+    debug = info = warning = error = critical = write
 
 
 class Stamp:

@@ -56,7 +56,7 @@ async def test_ci_of_a_stranger_on_the_tested_commit_stops_nobody(
 
 @pytest.mark.parametrize("world_options", [SILENT], indirect=True)
 async def test_ci_of_a_stranger_on_the_tested_commit_lands_nothing(world: World) -> None:
-    """Lands a commit whose own tests have not begun: CI tested its merge with another base."""
+    """Hurts the users of main: it lands before its tests, as CI tested another merge."""
     await world.make_queue()
     number = await opened(world, "a.txt")
     await world.comment("/merge", on=number)

@@ -17,26 +17,25 @@ async def made():
 
 
 @pytest.mark.parametrize(
-    ("event", "branch", "repository", "is_foreign"),
+    ("event", "head", "is_foreign"),
     [
-        ("push", "headgate/merge/pr-1", OURS, False),
-        ("pull_request", "headgate/merge/pr-1", OURS, False),
-        ("push", "main", OURS, False),
-        ("pull_request", "topic", OURS, True),
-        ("pull_request", "headgate/merge/pr-1", FORK, True),
-        ("pull_request", "main", None, True),
+        ("push", ("headgate/merge/pr-1", OURS), False),
+        ("pull_request", ("headgate/merge/pr-1", OURS), False),
+        ("push", ("main", OURS), False),
+        ("pull_request", ("topic", OURS), True),
+        ("pull_request", ("headgate/merge/pr-1", FORK), True),
+        ("pull_request", ("main", None), True),
         # A deployment of a commit has no branch: `GITHUB_REF` is empty then.
         # https://docs.github.com/en/actions/reference/events-that-trigger-workflows#deployment_status
-        ("deployment_status", None, OURS, False),
+        ("deployment_status", (None, OURS), False),
         # Code scanning by default runs on the reference of a pull request, also of a draft of ours.
-        ("dynamic", "refs/pull/7/head", OURS, False),
-        ("dynamic", "refs/pull/7/head", FORK, True),
-        ("deployment_status", None, None, True),
+        ("dynamic", ("refs/pull/7/head", OURS), False),
+        ("dynamic", ("refs/pull/7/head", FORK), True),
+        ("deployment_status", (None, None), True),
     ],
 )
-async def test_a_run_of_the_commit_itself_is_no_strangers(
-    table, client, event, branch, repository, is_foreign
-):
+async def test_a_run_of_the_commit_itself_is_no_strangers(table, client, event, head, is_foreign):
+    branch, repository = head
     run = {"event": event, "head_branch": branch, "check_suite_id": 5, "repository": OURS}
     table.says("GET /actions/runs", {"workflow_runs": [run | {"head_repository": repository}]})
     found = await ci_runs.foreign_suites(client, Sha(HEAD), "main")

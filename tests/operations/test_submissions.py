@@ -96,22 +96,22 @@ async def test_a_submission_above_a_closed_one_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("stack", "settings", "is_refused"),
+    ("given", "is_refused"),
     [
-        ({"is_native": False}, {}, True),
-        ({"is_native": True}, {}, False),
-        ({"is_native": False, "below": PullRequestState.MERGED}, {}, False),
-        ({"is_native": False}, {"land_tested_commits": True}, False),
+        (({"is_native": False}, {}), True),
+        (({"is_native": True}, {}), False),
+        (({"is_native": False, "below": PullRequestState.MERGED}, {}), False),
+        (({"is_native": False}, {"land_tested_commits": True}), False),
     ],
 )
 async def test_a_chain_whose_bases_will_change_loses_approvals_that_a_new_base_dismisses(
     runtime: Runtime,
     queue: QueueRef,
     provider: Stacked,
-    stack: dict[str, Any],
-    settings: dict[str, Any],
+    given: tuple[dict[str, Any], dict[str, Any]],
     is_refused: bool,
 ) -> None:
+    stack, settings = given
     await queues.update(runtime, queue, QueueRequest(settings), SYSTEM)
     provider.put(**stack)
     provider.dismisses = True
