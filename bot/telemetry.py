@@ -104,10 +104,10 @@ def start(
 
 
 class Lines:
-    """Writes lines to a stream. One that is full, or that nobody reads, stops no work.
+    """Writes the log. A line that cannot be written is dropped, and raises no error.
 
-    The first line that is written again is followed by the number of those that may be lost: the
-    stream keeps a few in its buffer, and writes them then.
+    The next line that can be written is followed by the number of dropped lines. It is an upper
+    bound: the stream may have kept some of them in its buffer.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -116,7 +116,7 @@ class Lines:
         self._lock = threading.RLock()
 
     def write(self, line: str) -> None:
-        """Write a line, whatever its level."""
+        """Write a line of any level."""
         with self._lock:
             try:
                 self._stream.write(f"{line}\n")
@@ -126,7 +126,7 @@ class Lines:
                 return
             lost, self._lost = self._lost, 0
         if lost:
-            # At most so many are missing. The disk was full, or nobody took the log.
+            # The disk was full, or nobody read the log. The number is an upper bound.
             log.warning("log_lines_lost", lines=lost)
 
     debug = info = warning = error = critical = write

@@ -237,8 +237,8 @@ def _run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) ->
         about_command = _command_metadata(command, ran, started_s)
         if followed.runner_ends:
             about_command["runner_ends"] = followed.runner_ends
-            for said in runner_ends.sentences(followed.runner_ends):
-                log(f"{said}.")
+            for sentence in dict.fromkeys(runner_ends.sentences(followed.runner_ends)):
+                log(f"{sentence.rstrip('.')}.")
         wanted = wanted._replace(metadata={**wanted.metadata, **about_command})
     earlier = ci.triggering_run_of(os.environ)
     if earlier is not None:

@@ -197,11 +197,11 @@ class Timeline:
         await asyncio.gather(*jobs, return_exceptions=True)
 
     def _ended(self, name: str, task: asyncio.Task[None]) -> None:
-        """Forget a job; one that broke is told at once, with its name."""
+        """Remove a job that has ended, and report its error at once, with its name."""
         self._running.discard(task)
-        if not task.cancelled() and (broken := task.exception()):
-            told = {"message": f"{name} broke", "exception": broken, "task": task}
-            task.get_loop().call_exception_handler(told)
+        if not task.cancelled() and (error := task.exception()):
+            context = {"message": f"{name} failed", "exception": error, "task": task}
+            task.get_loop().call_exception_handler(context)
 
     def _real_seconds_left(self) -> float:
         due = self.next_due()

@@ -165,7 +165,7 @@ SHARES = {
 """Parts of the time; what one reason leaves goes to the next, and then to the first again."""
 
 FLAKY_IN_PULLS_MAX = 60
-"""The same of a flaky test in jobs of pull requests: they keep a flag up, and end none."""
+"""Rounds a day of a flaky test in jobs of pull requests: they keep a flag up, and end none."""
 
 PULL_SHARE = 0.2
 """A job of a pull request repeats for so much of its own test time."""

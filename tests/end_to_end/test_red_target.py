@@ -5,6 +5,7 @@ queue.
 """
 
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ checks:
     seconds: 20
     rules:
       - {branch: "headgate/merge/pr-*", conclusion: never}
+      - {branch: friend, conclusion: success}
+      - {exists: [late.txt], conclusion: never}
       - {exists: [bug.txt], conclusion: failure}
       - {branch: main, exists: [flaky.txt], conclusion: failure}
       - {branch: stranger, conclusion: failure}
@@ -504,18 +507,43 @@ class TestOfForks:
         assert not [body for body in comments(world, innocent) if "fails on" in body]
 
 
-async def test_a_fork_that_fails_on_the_tip_begins_no_search(world: World) -> None:
-    await queue_of(world)
+async def taken_by_a_fork(world: World, branch: str) -> str:
+    """Dave opens a pull request whose head is the tip of `main`, and CI tests it; the tip."""
     dave = world.sandbox.world.account("dave")
     assert dave is not None
     fork = repositories.fork(world.repository, dave)
     tip = str(world.repository.git.branch("main"))
-    fork.git.move([("refs/heads/stranger", ZERO, tip)])
+    fork.git.move([(f"refs/heads/{branch}", ZERO, tip)])
     await world.act("push", by="alice", branch="old", **{"from": world.older}, files={"o.txt": "o"})
-    await world.act("open", by="dave", fork=True, head="stranger", base="old")
+    await world.act("open", by="dave", fork=True, head=branch, base="old")
     await world.settle()
+    return tip
+
+
+async def test_a_fork_that_fails_on_the_tip_begins_no_search(world: World) -> None:
+    await queue_of(world)
+    tip = await taken_by_a_fork(world, "stranger")
     assert "failure" in {one.conclusion for one in world.repository.check_runs(tip)}
     assert await found(world) == []
+
+
+async def test_a_fork_that_passes_on_the_commit_that_broke_the_target_does_not_clear_it(
+    world: World,
+) -> None:
+    await queue_of(world)
+    green = str(world.repository.git.branch("main"))
+    push = partial(world.act, "push", by="alice", branch="main", bypass=True)
+    await push(files={"bug.txt": "b", "late.txt": "l"})
+    bad = await taken_by_a_fork(world, "friend")
+    nightly = [one for one in world.repository.check_runs(bad) if one.name == "nightly"]
+    assert [one.conclusion for one in nightly] == ["success"]
+    await push(files={"late.txt": None})
+    await world.settle()
+    (one,) = await found(world)
+    assert [each.sha for each in one.value.commits][:2] == [green, bad]
+    await set_red_target(world, RedTarget.OFF)
+    await world.until(lambda: _is_over(world))
+    await world.settle()
 
 
 async def test_no_revert_is_opened_once_the_queue_only_reports(world: World) -> None:

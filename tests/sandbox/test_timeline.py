@@ -99,7 +99,7 @@ async def test_a_world_that_is_cancelled_in_the_tick_in_which_it_was_woken_stops
     assert turning.cancelled()
 
 
-async def test_a_job_that_breaks_is_told_at_once_and_stops_no_other(line):
+async def test_an_error_of_a_job_is_reported_at_once_and_stops_no_other(line):
     done, told = asyncio.Event(), asyncio.Queue[str]()
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, about: told.put_nowait(about["message"]))
@@ -113,7 +113,7 @@ async def test_a_job_that_breaks_is_told_at_once_and_stops_no_other(line):
     line.later(0, "CI check unit of octo/widgets", breaks)
     turning = asyncio.create_task(line.run())
     async with asyncio.timeout(STOPS_WITHIN_S):
-        assert await told.get() == "CI check unit of octo/widgets broke"
+        assert await told.get() == "CI check unit of octo/widgets failed"
         line.later(0, "another job", act)
         await done.wait()
     turning.cancel()

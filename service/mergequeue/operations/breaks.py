@@ -235,11 +235,7 @@ async def _look(runtime: Runtime, queue: QueueRef, value: MergeQueue, sha: Sha) 
     checks = (await _checks_of(runtime, queue, value, [sha]))[sha]
     if not checks.complete:
         return
-    standings = [_standing(one, checks.items) for one in watched(value)]
-    if any(one.outcome in _ENDED for one in standings):
-        # A pull request of anybody may have the tip as its head.
-        own = await run_reports.without_foreign(runtime, queue, checks)
-        standings = [_standing(one, own) for one in watched(value)]
+    standings = await _standings(runtime, queue, checks, watched(value))
     stored = await runtime.store.read(breaks.open_breaks, queue.id)
     known = {one.value.check.name: one.value for one in stored}
     for one in standings:
@@ -269,7 +265,7 @@ async def _seen_red(
     tip = value.tip
     if tip is not None and tip.sha != sha:
         newest = (await _checks_of(runtime, queue, value, [tip.sha]))[tip.sha]
-        if _standing(bound, newest.items).outcome is CheckOutcome.PASSED:
+        if await _has_passed(runtime, queue, newest, bound):
             return
     if not await _is_news(runtime, queue, value, check.name, sha):
         return
@@ -324,14 +320,33 @@ async def _since_green(
         if not before:
             return ()
         read = await _checks_of(runtime, queue, value, [one.sha for one in before])
-        passed = [
-            _standing(bound, read[one.sha].items).outcome is CheckOutcome.PASSED for one in before
-        ]
-        if True in passed:
-            chain += before[: passed.index(True) + 1]
-            return await _suspects(runtime, queue, value, chain[::-1])
-        chain += before
+        for one in before:
+            chain.append(one)
+            if await _has_passed(runtime, queue, read[one.sha], bound):
+                return await _suspects(runtime, queue, value, chain[::-1])
     return ()
+
+
+async def _has_passed(
+    runtime: Runtime, queue: QueueRef, checks: Checks, bound: RequiredName
+) -> bool:
+    """Return whether a watched check has passed on a commit of the target."""
+    (one,) = await _standings(runtime, queue, checks, [bound])
+    return one.outcome is CheckOutcome.PASSED
+
+
+async def _standings(
+    runtime: Runtime, queue: QueueRef, checks: Checks, names: Sequence[RequiredName]
+) -> list[Standing]:
+    """Return how watched checks stand on a commit of the target.
+
+    A pull request of anybody may have this commit as its head: its CI does not count.
+    """
+    found = [_standing(one, checks.items) for one in names]
+    if all(one.outcome not in _ENDED for one in found):
+        return found
+    own = await run_reports.without_foreign(runtime, queue, checks)
+    return [_standing(one, own) for one in names]
 
 
 async def _parents_of(runtime: Runtime, queue: QueueRef, commit: Commit) -> list[Commit]:

@@ -48,9 +48,9 @@ async def _own(
 ) -> tuple[Check, ...]:
     """Return the reports on the commit of a test branch without those that CI made of another head.
 
-    Everybody may open a pull request from a fork whose head is this commit; CI then reports on it
-    for that, too, and has tested a merge with another base. The suites are asked for where such a
-    report could stand in the way, or could have a run pass.
+    Anybody may open a pull request from a fork whose head is this commit. CI then reports on the
+    commit for that pull request too, after testing a merge with another base. The suites are read
+    only if such a report could fail, delay or pass a run.
     """
     would_pass = any(_would_pass(run, checks.items) for run in runs)
     if not would_pass and not _may_be_foreign(checks.items):
