@@ -313,7 +313,8 @@ PRODUCERS = {
     "bats": Producer(
         Home.NODE,
         {"tests/cart.bats": BATS, "tests/tax.bats": BATS_BESIDE.format("true")},
-        ("bats", "--report-formatter", "junit", "--output", ".", "tests"),
+        # Its package names a folder of programs, which not every npm links into .bin.
+        ("node_modules/bats/bin/bats", "--report-formatter", "junit", "--output", ".", "tests"),
         "report.xml",
         {
             Scene.CRASH: Change({"tests/tax.bats": BATS_BESIDE.format("kill -KILL $$")}),
