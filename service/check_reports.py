@@ -3,7 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from service.vocabulary import Check
+from service.vocabulary import Check, CheckKind
+
+NOT_RUN = frozenset({"skipped", "neutral"})
+"""Words of the provider for a check that did not run."""
+
+QUEUED = frozenset({"queued", "requested", "pending", "waiting"})
+"""Words of the provider for a check run that has not begun: it waits for a machine or a person."""
 
 
 def counting(checks: Iterable[Check]) -> tuple[Check, ...]:
@@ -23,6 +29,11 @@ def counting(checks: Iterable[Check]) -> tuple[Check, ...]:
 def order(check: Check) -> tuple[int, str]:
     """Return what orders reports; ids are digits without leading zeros: a longer one is later."""
     return len(check.id), check.id
+
+
+def is_queued(check: Check) -> bool:
+    """Return whether a check run has not begun."""
+    return check.kind is CheckKind.SUITE_RUN and check.raw in QUEUED
 
 
 def _standing(reports: Sequence[Check]) -> Sequence[Check]:

@@ -89,6 +89,9 @@ STORIES = {
     "check-never-started": stories.ended(
         CANCELLED, Reason.CHECK_NEVER_STARTED, Detail(checks=(Named("test (3.12)", ""),))
     ),
+    "check-queued": stories.ended(
+        CANCELLED, Reason.CHECK_NEVER_STARTED, Detail(checks=(replace(TEST, raw="queued"),))
+    ),
     **crowds.STORIES,
 }
 
@@ -112,6 +115,7 @@ ANNOUNCED = {
     "ci-failed",
     "ci-interrupted",
     "check-never-started",
+    "check-queued",
     "interaction",
 }
 

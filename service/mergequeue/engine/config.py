@@ -198,7 +198,7 @@ class QueueConfig:
     )
     testing_timeout_minutes: int = setting(
         300,
-        "a test run that takes longer fails",
+        "a test run that takes longer fails; nobody is blamed if CI has not begun its checks",
         "twice the duration of the slowest usual run",
         Range(1, 10080),
     )

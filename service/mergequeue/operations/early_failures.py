@@ -55,7 +55,6 @@ POLLS = "headgate_ci_polls_total"
 
 _OPEN = frozenset({None, CheckOutcome.RUNNING})
 _FIRST_LOOKS = frozenset({RunKind.MAIN, RunKind.HEDGE})
-_NOT_RUN = frozenset({"skipped", "neutral"})
 _ENDED: Mapping[CheckOutcome | None, Ending] = {
     CheckOutcome.FAILED: Ending.HELD,
     CheckOutcome.PASSED: Ending.REFUTED,
@@ -95,7 +94,7 @@ class _Sight:
         return tuple(
             one
             for one in self.reports.values()
-            if one.outcome is CheckOutcome.FAILED and one.raw not in _NOT_RUN
+            if one.outcome is CheckOutcome.FAILED and one.raw not in check_reports.NOT_RUN
         )
 
     @property

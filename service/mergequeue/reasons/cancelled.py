@@ -192,11 +192,9 @@ RECORDS = (
         who=OPERATOR,
         retryable=True,
         cancelled=Ending(
-            clause="{checks|a required check} never reported",
-            label="a required check never reported",
-            next="[{foreign_reports} Then comment {merge} again.|Let CI run on {test_branches} and "
-            "report exactly this name, then comment {merge} again. An admin finds the cause with "
-            "`headgate doctor`.]",
+            clause="{never_started|a required check never started}",
+            label="a required check never started",
+            next="{start_checks|Let CI start it.} Then comment {merge} again.",
             by=Ender.CI,
             is_announced=True,
         ),

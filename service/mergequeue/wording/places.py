@@ -136,9 +136,8 @@ PLACES: dict[str, Callable[[Situation], Argument | None]] = {
     "usual_cause": _usual_cause,
     "checks": _checks,
     "failed_checks": _failed_checks,
-    "foreign_reports": lambda situation: phrases.joined(
-        reporters.sentences(situation.detail.checks)[: phrases.NAMES_SHOWN_MAX]
-    ),
+    "never_started": reporters.never_started_clause,
+    "start_checks": reporters.start_step,
     "skipped": reporters.skip_clause,
     "run_skipped": reporters.skip_step,
     "checked": lambda situation: checked_names.summary(situation.checked),

@@ -1,10 +1,11 @@
-"""Sentences about reports that do not count: of another App or account, or skipped.
+"""Sentences about reports that do not count: of another App or account, skipped, or queued.
 
 Skipped checks on test branches: docs/design/skipped-checks.md.
 """
 
 from collections.abc import Iterable, Sequence
 
+from service.check_reports import QUEUED
 from service.mergequeue.engine.model import Named
 from service.mergequeue.engine.planning.settling import JUDGES_HEAD, NEVER_RAN, SKIPPED_ALL
 from service.mergequeue.engine.reported import RAN_WITHIN
@@ -80,6 +81,36 @@ def _remedy(foreign: Foreign | None) -> Phrase:
         "If the check has moved, an admin chooses its App in the branch's rules or sets {}.",
         SETTING,
     )
+
+
+def never_started_clause(situation: Situation) -> Phrase:
+    """Return which required checks no machine of CI began, as a clause."""
+    if queued := _queued(situation):
+        pages = phrases.pages(queued)
+        return phrase("{} had not begun when the time for the tests was over", pages)
+    return phrase("{} never reported", _checks(situation, "a required check"))
+
+
+def start_step(situation: Situation) -> Phrase:
+    """Return what makes these checks start, in whole sentences."""
+    if foreign := sentences(situation.detail.checks):
+        return phrases.joined(foreign[: phrases.NAMES_SHOWN_MAX])
+    if _queued(situation):
+        return phrase(
+            "Look in CI at what these checks wait for (a machine, an approval); if its machines "
+            "are busy, add some, or let a maintainer raise {}.",
+            Code("testingTimeoutMinutes"),
+        )
+    return phrase(
+        "Let CI run on {} and report exactly this name; an admin finds the cause with {}.",
+        TEST_BRANCHES,
+        Code("headgate doctor"),
+    )
+
+
+def _queued(situation: Situation) -> list[tuple[str, str]]:
+    """Return the checks of the evidence that are still queued in CI, with their pages."""
+    return [(each.name, each.url) for each in situation.detail.checks if each.raw in QUEUED]
 
 
 def skip_clause(situation: Situation) -> Phrase:

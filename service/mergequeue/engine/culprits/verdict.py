@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from service import check_reports
+from service.check_reports import NOT_RUN
 from service.mergequeue.engine.model import Entry, Member, Named, Run
 from service.mergequeue.engine.reasons import Cause
 from service.mergequeue.engine.replacing import replace
@@ -44,8 +45,6 @@ _WORST_FIRST: tuple[CheckOutcome | None, ...] = (
 _WAITING = frozenset({CheckOutcome.RUNNING, CheckOutcome.UNKNOWN, CheckOutcome.BLOCKED})
 _DONE = frozenset({CheckOutcome.PASSED, CheckOutcome.SKIPPED})
 _ENDED = _DONE | {CheckOutcome.FAILED}
-_NOT_RUN = frozenset({"skipped", "neutral"})
-"""Words of the provider for a check that has another outcome by its suite or by a setting."""
 
 
 _Suite = tuple[str | None, str]
@@ -96,8 +95,9 @@ class Standing:
                 return Named(self.required.name, "")
             who = Foreign(other.kind, other.source_id, other.author, self.required)
             return Named(self.required.name, other.url, foreign=who)
-        if self.outcome in _DONE or self.check.raw not in _NOT_RUN:
-            raw = self.check.raw if self.check.raw in _NOT_RUN else ""
+        if self.outcome in _DONE or self.check.raw not in NOT_RUN:
+            is_told = self.check.raw in NOT_RUN or check_reports.is_queued(self.check)
+            raw = self.check.raw if is_told else ""
             return Named(self.required.name, self.check.url, raw=raw)
         if self.cause is None:
             return Named(self.required.name, self.check.url, because="")
@@ -327,7 +327,7 @@ def standing(
 
 def _cause_of(skipped: Check, counting: tuple[Check, ...]) -> Check | None:
     """Return the first job of the suite with the outcome that a skipped check took over."""
-    if skipped.raw not in _NOT_RUN:
+    if skipped.raw not in NOT_RUN:
         return None
     suite = (skipped.kind, skipped.source_id, skipped.group)
     beside = [
@@ -335,7 +335,7 @@ def _cause_of(skipped: Check, counting: tuple[Check, ...]) -> Check | None:
         for check in counting
         if (check.kind, check.source_id, check.group) == suite
         and check.outcome is skipped.outcome
-        and check.raw not in _NOT_RUN
+        and check.raw not in NOT_RUN
     ]
     return min(beside, key=check_reports.order, default=None)
 
@@ -457,9 +457,22 @@ def _without_failure(
         missing = tuple(one.named for one in open_ones if one.outcome is None)
         return Verdict(Word.FLAWED, cause=Cause.NEVER_STARTED, failed=missing)
     limit = _time_limit(run)
+    if limit <= now and not _is_under_way(run, open_ones):
+        return Verdict(Word.FLAWED, cause=Cause.NEVER_STARTED, failed=named)
     if limit <= now:
         return Verdict(Word.FAILED, cause=Cause.TIMEOUT, failed=named)
     return Verdict(Word.WAITING, until=min(limit, never) if never else limit)
+
+
+def _is_under_way(run: Run, open_ones: list[Standing]) -> bool:
+    """Return whether what a run waits for has begun: CI that is busy is no fault of its entries.
+
+    A check without a report may wait for others of the run, so these speak for it.
+    """
+    own = [one.check for one in open_ones if one.check is not None]
+    if len(own) < len(open_ones):
+        own += [check for check in run.checks if check.outcome in _WAITING]
+    return not own or not all(map(check_reports.is_queued, own))
 
 
 def _complete(run: Run, rest: list[Standing], now: datetime, skips: _Skips) -> Verdict:
