@@ -33,6 +33,7 @@ from service.provider.errors import (
 from service.provider.stacks import Stack, StackMember
 from service.provider.values import (
     AdvanceRequest,
+    LandedPull,
     LandStop,
     LandStopCode,
     Merged,
@@ -278,40 +279,25 @@ class Landing:
             return None
         return Merged(request.to, await refs.first_parents(client, tip, request.expect))
 
-    async def settle_merged(
-        self, client: RepositoryClient, number: int, head: Sha, commit: Sha
-    ) -> bool:
-        """Wait until GitHub shows the pull request as merged, else comment and close it."""
+    async def settle_merged(self, client: RepositoryClient, landed: LandedPull) -> bool:
+        """Wait until GitHub shows it as merged, if it can, else comment and close it.
+
+        One with another head or base by now is left open. Return whether it is merged.
+        """
+        number, commit = landed.number, landed.commit
         facts = await self._pulls.pull_request_now(client, number)
-        for wait_s in SHOWN_WAITS_S:
-            if facts.state is not PullRequestState.OPEN:
+        for wait_s in SHOWN_WAITS_S if landed.may_show else ():
+            if not _is_open_as(landed, facts):
                 break
             await client.clock.sleep(wait_s)
             facts = await self._pulls.pull_request_now(client, number)
-        words = (
-            f"The commits of this pull request are in `{facts.base_branch}` as "
-            f"`{commit[:8]}`. GitHub does not show it as merged, so it is closed here."
-        )
-        return await self._closed(client, facts, head, Reply(number, f"landed-{commit}", words))
-
-    async def close_landed(
-        self, client: RepositoryClient, number: int, head: Sha, commit: Sha
-    ) -> bool:
-        """Comment and close a pull request whose change has landed by commits of another form."""
-        facts = await self._pulls.pull_request_now(client, number)
-        words = (
-            f"This pull request has landed as `{commit[:8]}`, the commit that was tested. GitHub "
-            "does not show it as merged, so it is closed here."
-        )
-        return await self._closed(client, facts, head, Reply(number, f"landed-{commit}", words))
-
-    async def _closed(
-        self, client: RepositoryClient, facts: PullRequest, head: Sha, reply: Reply
-    ) -> bool:
-        """Comment and close it, if it is open with that head; return whether it is merged."""
-        if facts.state is PullRequestState.OPEN and facts.head_sha == head:
-            await self._notices.say(client, reply)
-            await client.create("PATCH", f"/pulls/{reply.number}", {"state": "closed"})
+        if _is_open_as(landed, facts):
+            words = (
+                f"This pull request has landed on `{landed.target}` as `{commit[:8]}`, the commit "
+                "that was tested. GitHub does not show it as merged, so it is closed here."
+            )
+            await self._notices.say(client, Reply(number, f"landed-{commit}", words))
+            await client.create("PATCH", f"/pulls/{number}", {"state": "closed"})
         return facts.state is PullRequestState.MERGED
 
     def _method_denied(self, repo: RepoRef, target: str, method: MergeMethod) -> LandStop | None:
@@ -413,6 +399,11 @@ class Landing:
             known = await graphql.repository_node(client)
             client.caches.keep_node(client.repo, known)
         return known
+
+
+def _is_open_as(landed: LandedPull, facts: PullRequest) -> bool:
+    seen = (facts.state, facts.head_sha, facts.base_branch)
+    return seen == (PullRequestState.OPEN, landed.head_sha, landed.target)
 
 
 def _shown(found: Merged, target: str) -> Merged:

@@ -77,6 +77,7 @@ from service.provider.values import (
     Commit,
     CommitAuthor,
     LandedByUs,
+    LandedPull,
     LandStop,
     ListedPullRequest,
     Merged,
@@ -294,11 +295,9 @@ class GitHubProvider:
     ) -> Disjoint | Overlapping | Unproven:
         return await self._repeatable(files.overlap, repo, Priority.LANDING, one, other)
 
-    async def settle_merged(
-        self, repo: RepoRef, number: int, head_sha: Sha, commit: Sha, *, may_show: bool = True
-    ) -> bool:
-        settle = self._landing.settle_merged if may_show else self._landing.close_landed
-        return await self._repeatable(settle, repo, Priority.NOTICE, number, head_sha, commit)
+    async def settle_merged(self, repo: RepoRef, landed: LandedPull) -> bool:
+        settle = self._landing.settle_merged
+        return await self._repeatable(settle, repo, Priority.NOTICE, landed)
 
     async def landed_by_us(self, repo: RepoRef, number: int) -> LandedByUs | None:
         return await self._repeatable(own_work.landed, repo, Priority.VERDICT, number)

@@ -42,6 +42,7 @@ from service.provider.values import (
     Commit,
     CommitAuthor,
     LandedByUs,
+    LandedPull,
     LandStop,
     ListedPullRequest,
     Merged,
@@ -283,12 +284,10 @@ class Provider(Protocol):
         """Return whether two changes touch the same paths (docs/design/provider.md 12)."""
         ...
 
-    async def settle_merged(
-        self, repo: RepoRef, number: int, head_sha: Sha, commit: Sha, *, may_show: bool = True
-    ) -> bool:
+    async def settle_merged(self, repo: RepoRef, landed: LandedPull) -> bool:
         """Make the provider show an advanced pull request as merged, else close it (5.5).
 
-        `may_show` False: commits of another form have landed, which it never takes for a merge.
+        One that has another head or base by now is left open.
         """
         ...
 

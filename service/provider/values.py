@@ -453,6 +453,21 @@ class VehicleRef:
 
 
 @dataclass(frozen=True, slots=True)
+class LandedPull:
+    """A pull request whose head has landed on `target` as `commit`.
+
+    `may_show` False: commits of another form have landed, which the provider never takes for a
+    merge.
+    """
+
+    number: int
+    head_sha: Sha
+    commit: Sha
+    target: str
+    may_show: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class LandedByUs:
     """A pull request that our App itself merged, or closed after its landing.
 

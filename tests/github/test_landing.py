@@ -16,6 +16,7 @@ from service.provider.errors import OutcomeUnknown
 from service.provider.values import (
     AdvanceRequest,
     Commit,
+    LandedPull,
     LandStop,
     LandStopCode,
     Merged,
@@ -661,7 +662,7 @@ async def test_a_target_that_did_not_move_or_is_gone_landed_nothing(table, clien
 
 async def settled(client, landing):
     before = client.clock.monotonic_s()
-    is_merged = await landing.settle_merged(client, 3, HEAD, MADE)
+    is_merged = await landing.settle_merged(client, LandedPull(3, HEAD, MADE, "main"))
     return is_merged, client.clock.monotonic_s() - before
 
 
@@ -681,7 +682,10 @@ async def test_a_pull_request_that_is_never_shown_as_merged_is_explained_and_clo
     assert MADE[:8] in table.bodies[SAID]["body"]
 
 
-async def test_a_pull_request_with_another_head_by_now_stays_open(table, client, landing):
-    table.says(FACTS, a_pull(headRefOid=ELSEWHERE))
-    assert await settled(client, landing) == (False, sum(SHOWN_WAITS_S))
+@pytest.mark.parametrize("other", [{"headRefOid": ELSEWHERE}, {"baseRefName": "release"}])
+async def test_a_pull_request_with_another_head_or_base_by_now_stays_open(
+    table, client, landing, other
+):
+    table.says(FACTS, a_pull(**other))
+    assert await settled(client, landing) == (False, 0)
     assert (table.calls[SAID], table.calls[CLOSED]) == (0, 0)

@@ -53,6 +53,7 @@ from service.provider.values import (
     CommitAuthor,
     Known,
     LandedByUs,
+    LandedPull,
     LandStop,
     ListedPullRequest,
     Merged,
@@ -293,9 +294,7 @@ class ValuesProvider:
     ) -> Disjoint | Overlapping | Unproven:
         return Disjoint()
 
-    async def settle_merged(
-        self, repo: RepoRef, number: int, head_sha: Sha, commit: Sha, *, may_show: bool = True
-    ) -> bool:
+    async def settle_merged(self, repo: RepoRef, landed: LandedPull) -> bool:
         return True
 
     async def landed_by_us(self, repo: RepoRef, number: int) -> LandedByUs | None:

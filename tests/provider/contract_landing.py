@@ -4,6 +4,7 @@ import pytest
 
 from service.provider.errors import Gone, GoneKind
 from service.provider.values import (
+    LandedPull,
     LandStop,
     LandStopCode,
     Merged,
@@ -254,7 +255,8 @@ class Landing:
         number, head = await stage.open({"a.txt": "a\n"})
         built = await stage.provider.build(stage.request((number, head)))
         await stage.provider.advance(stage.advancing(built.tip, built.branch))
-        assert await stage.provider.settle_merged(stage.repo, number, head, built.tip)
+        landed = LandedPull(number, head, built.tip, "main")
+        assert await stage.provider.settle_merged(stage.repo, landed)
 
     async def test_an_advance_onto_another_branch_is_explained_and_closed_once(self, stage):
         await stage.act("push", branch="release", files={"r.txt": "r\n"})
@@ -267,6 +269,7 @@ class Landing:
         )
         assert isinstance(await stage.provider.advance(landing), Merged)
         for _ in range(2):
-            assert not await stage.provider.settle_merged(stage.repo, number, head, built.tip)
+            landed = LandedPull(number, head, built.tip, "release")
+            assert not await stage.provider.settle_merged(stage.repo, landed)
         assert not stage.issue(number).open
         assert len(stage.comments(number)) == 1

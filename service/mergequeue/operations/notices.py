@@ -41,6 +41,7 @@ from service.provider.signals import AskSource
 from service.provider.values import (
     CheckReport,
     Emoji,
+    LandedPull,
     Reaction,
     Reply,
     StatusComment,
@@ -451,7 +452,8 @@ async def _settle(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> N
     if entry.landed_sha is not None and (may_show or is_update):
         provider = runtime.providers[queue.repo.host]
         sha = entry.landed_sha
-        await provider.settle_merged(queue.repo, entry.pr, entry.head, sha, may_show=may_show)
+        pull = LandedPull(entry.pr, entry.head, sha, queue.branch, may_show)
+        await provider.settle_merged(queue.repo, pull)
 
 
 async def _once(runtime: Runtime, queue: QueueRef, text: PullRequestText, reply: Reply) -> None:
