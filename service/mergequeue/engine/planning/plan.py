@@ -78,10 +78,10 @@ PASSES = (
         settling.settle,
         "runs whose reports changed or whose clock ran out",
         "docs/design/testing.md 4",
-        queue="bisections breaker greens holds next_hold records untested",
+        queue="bisections breaker greens holds next_hold next_run records untested",
         entry=f"{_ASIDE} screened taken_apart fresh build_tries failed_batches",
-        run=f"{_ENDED} kind cause attempt built_at rerun_at rerun_ids start_clock failed_at"
-        " evidence asked_evidence excused is_flaky doomed is_foreseen",
+        run=f"{_ENDED} begins kind cause attempt built_at rerun_at rerun_ids start_clock failed_at"
+        " evidence asked_evidence excused is_flaky is_repeated doomed is_foreseen",
     ),
     Pass(
         ledger.review,
