@@ -44,14 +44,14 @@ STATES: Mapping[str, CheckOutcome] = {
     "expected": CheckOutcome.RUNNING,
 }
 
-# The event that started a run, and which code it then tests; other events test any code.
+# The event that started a run, and which code it then tests; other events test any code. One of
+# them is `pull_request_target`, which checks out the base and shows its run on the head.
 CI_TRIGGERS: Mapping[str, CiTrigger] = {
     "push": CiTrigger.HEAD,
     "schedule": CiTrigger.HEAD,
     "workflow_dispatch": CiTrigger.HEAD,
     "merge_group": CiTrigger.HEAD,
     "pull_request": CiTrigger.PULL_REQUEST,
-    "pull_request_target": CiTrigger.PULL_REQUEST,
 }
 
 WORST_FIRST = (

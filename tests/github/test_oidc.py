@@ -55,18 +55,10 @@ async def test_a_push_proves_its_branch_commit_and_attempt(tokens, issuer, clock
     )
 
 
-@pytest.mark.parametrize(
-    ("event", "ref", "number"),
-    [
-        ("pull_request", "refs/pull/12/merge", 12),
-        ("pull_request_target", "refs/heads/main", None),
-    ],
-)
-async def test_a_pull_request_has_its_head_branch(issuer, clock, event, ref, number):
-    tokens = OidcTokens("github.com", issuer.url, AUDIENCE, clock)
-    word = signed(issuer, clock, event_name=event, ref=ref, head_ref="topic")
-    job = await tokens.job_of(word)
-    assert (job.trigger, job.branch, job.pr_number) == (CiTrigger.PULL_REQUEST, "topic", number)
+async def test_a_pull_request_has_its_head_branch(tokens, issuer, clock):
+    claims = {"event_name": "pull_request", "ref": "refs/pull/12/merge", "head_ref": "topic"}
+    job = await tokens.job_of(signed(issuer, clock, **claims))
+    assert (job.trigger, job.branch, job.pr_number) == (CiTrigger.PULL_REQUEST, "topic", 12)
 
 
 @pytest.mark.parametrize(("claims", "account"), [({"actor_id": "501"}, "501"), ({}, "")])
@@ -74,8 +66,9 @@ async def test_a_token_names_the_account_that_began_the_run(tokens, issuer, cloc
     assert (await tokens.job_of(signed(issuer, clock, **claims))).begun_by == account
 
 
-async def test_an_event_that_may_run_anything_proves_no_trigger(tokens, issuer, clock):
-    job = await tokens.job_of(signed(issuer, clock, event_name="workflow_run"))
+@pytest.mark.parametrize("event", ["workflow_run", "pull_request_target"])
+async def test_an_event_that_may_run_anything_proves_no_trigger(tokens, issuer, clock, event):
+    job = await tokens.job_of(signed(issuer, clock, event_name=event, head_ref="topic"))
     assert job.trigger is CiTrigger.UNKNOWN
 
 
