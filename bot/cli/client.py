@@ -147,7 +147,9 @@ class Client:
 
 
 def advice(failed: RequestFailed) -> str:
-    """Return what to do about a service that cannot be used."""
+    """Return what to do about a service that cannot be used; empty where it says so itself."""
+    if AGAIN in failed.reason:
+        return ""
     if failed.wait_s > transport.PAUSE_MAX_S:
         return "Try again later"
     if failed.code == transport.TLS:
@@ -160,6 +162,9 @@ def advice(failed: RequestFailed) -> str:
 
 
 NOT_HEADGATE = "not_headgate"
+
+AGAIN = "Try again in"
+"""How a service says when it can be used again."""
 
 
 def parse_response(response: Response) -> Json:

@@ -56,6 +56,14 @@ def test_what_a_service_in_trouble_says_is_shown_at_each_try(api, clock):
     assert failed.value.todo == "Try again later"
 
 
+def test_the_time_that_a_service_names_for_another_try_is_said_once(api, clock):
+    said = "The database is locked. Try again in 30 seconds."
+    api.says("/getQueue", {"code": "database_unavailable", "detail": said}, 503)
+    with pytest.raises(Failed) as failed:
+        post(api, clock)
+    assert (failed.value.what.count("Try again"), failed.value.todo) == (1, "")
+
+
 def test_a_service_that_comes_back_is_answered_by(api, clock):
     api.refuses("/getQueue", 503, "recovering")
     api.says("/getQueue", {"branch": "main"})
