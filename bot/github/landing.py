@@ -10,7 +10,7 @@ request. What holds a whole queue comes from the rules of the branch or from our
 
 import re
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from bot.github import graphql, limits, own_work, reading, refs, stacks
 from bot.github.client import RepositoryClient
@@ -201,14 +201,16 @@ class Landing:
         if GitHub does not name the commit later either, which its schema allows:
         https://docs.github.com/en/graphql/reference/objects#pullrequest
         """
+        # As old may be what the reads show, which may have to wait for a limit.
+        asked_at = client.clock.now()
         await stacks.check_not_pending(client, request.number)
         facts = await self._pulls.pull_request_now(client, request.number)
         if facts.state is not PullRequestState.MERGED:
-            await stacks.check_is_over(client, request)
+            await stacks.check_is_over(client, request, asked_at)
             return None
         if await own_work.is_merged_by_another(client, request.number):
             return None  # it merges once, so no call of ours has merged it
-        is_young = _is_young(client, request)
+        is_young = _is_young(request, asked_at)
         if facts.merge_commit is None:
             if is_young:
                 raise OutcomeUnknown(f"GitHub does not name the commit of {request.number} yet.")
@@ -266,6 +268,7 @@ class Landing:
         if the test branch is gone, although the target shows its old tip: an old answer, or a
         person has moved it back. Raises OutcomeUnknown while the answer may be an old one.
         """
+        asked_at = client.clock.now()
         tip = await refs.read_tip(client, request.target)
         if tip is None:
             return None
@@ -274,7 +277,7 @@ class Landing:
             if not is_done and await refs.read_head(client, request.test_branch) is not None:
                 return None
             found = Merged(request.to, ())
-            return _shown(found, request.target) if _is_young(client, request) else found
+            return _shown(found, request.target) if _is_young(request, asked_at) else found
         if not await refs.is_ancestor(client, request.to, tip.sha):
             return None
         return Merged(request.to, await refs.first_parents(client, tip, request.expect))
@@ -416,10 +419,10 @@ def _shown(found: Merged, target: str) -> Merged:
     return found
 
 
-def _is_young(client: RepositoryClient, request: MergeRequest | AdvanceRequest) -> bool:
-    """Return whether the call was sent so lately that its target may not show it yet."""
+def _is_young(request: MergeRequest | AdvanceRequest, at: datetime) -> bool:
+    """Return whether the call was sent so lately that its target may not have shown it then."""
     sent_until = request.sent_until
-    return sent_until is not None and client.clock.now() < sent_until + SHOWN_FOR
+    return sent_until is not None and at < sent_until + SHOWN_FOR
 
 
 def _stack_stop(stack: Stack | None, request: MergeRequest) -> LandStop | None:

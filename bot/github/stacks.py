@@ -6,7 +6,7 @@ Source: https://docs.github.com/rest/pulls/pulls#merge-a-pull-request-asynchrono
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from bot.github.client import RepositoryClient
 from bot.github.reading import Fields
@@ -113,12 +113,12 @@ async def check_not_pending(client: RepositoryClient, number: int) -> None:
         raise OutcomeUnknown(f"The merge of pull request {number} is pending.")
 
 
-async def check_is_over(client: RepositoryClient, request: MergeRequest) -> None:
-    """Raise OutcomeUnknown while an unmerged member may have a pending merge of unknown id.
+async def check_is_over(client: RepositoryClient, request: MergeRequest, at: datetime) -> None:
+    """Raise OutcomeUnknown if a member that was unmerged then may have had a pending merge.
 
     Its id was in an answer that was lost, or in the memory of a process that ended.
     """
-    if request.sent_until is None or client.clock.now() >= request.sent_until + PENDING_FOR:
+    if request.sent_until is None or at >= request.sent_until + PENDING_FOR:
         return
     if await find(client, request.number, request.head_sha) is not None:
         raise OutcomeUnknown(f"The merge of pull request {request.number} may be pending.")

@@ -181,6 +181,7 @@ async def test_one_that_is_gone_when_its_call_is_read_back_does_not_keep_the_que
     with pytest.raises(Struck):
         await landing.land(runtime, unit.queue, action)
     del stage.world.issues[number]
+    stage.clock.advance(landing.PERMIT_FOR.total_seconds())
     await landing.land(runtime, unit.queue, action)
     assert await states(unit) == [LandingState.REFUSED]
     assert (await unit.value()).landing is None

@@ -21,7 +21,7 @@ from service.mergequeue.engine.config import Toggle
 from service.mergequeue.engine.model import Hold, LandMode, MergeQueue
 from service.mergequeue.engine.outputs import Step, Tell
 from service.mergequeue.engine.reasons import HoldReason
-from service.mergequeue.engine.states import EntryState, RunKind
+from service.mergequeue.engine.states import EntryState, QueueState, RunKind
 from service.mergequeue.landing_records import LandingState
 from service.mergequeue.operations import head_branches, landing
 from service.mergequeue.operations.head_branches import DeleteHeadBranch
@@ -32,7 +32,7 @@ from service.mergequeue.store.cache import QueueCache
 from service.mergequeue.store.landings import LandingOutcome
 from service.mergequeue.store.rows import queues
 from service.provider.errors import OutcomeUnknown
-from service.provider.values import LandStopCode
+from service.provider.values import LandStopCode, Merged, MergeRequest
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, MergeMethod
 from tests.harness.databases import SetClock, connected
@@ -160,6 +160,42 @@ async def test_a_landing_whose_answer_was_lost_is_read_back_and_lifts_its_hold_a
     assert await states(unit) == [LandingState.LANDED]
     assert stage.called("PUT", "/merge") == 1
     assert [hold.reason for hold in (await unit.value()).holds] == [HoldReason.CI_UNHEALTHY]
+
+
+async def test_a_call_that_may_still_be_carried_out_is_not_recorded_as_refused(stage, runtime, one):
+    unit = await one()
+    action = await unit.land([1], LandMode.CALL)
+    await stage.fault("reset_before", **MERGE_CALL)
+    for _ in range(2):
+        with pytest.raises(OutcomeUnknown):
+            await landing.land(runtime, unit.queue, action)
+        await change(unit, state=QueueState.PAUSED)
+    # GitHub may carry out a call whose connection was cut.
+    (step,) = action.steps
+    late = MergeRequest(
+        stage.repo, "main", step.pr, step.head, action.method, action.expected_tip.sha
+    )
+    assert isinstance(await stage.provider.merge(late), Merged)
+    await landing.land(runtime, unit.queue, action)
+    assert await states(unit) == [LandingState.LANDED]
+    assert stage.called("PUT", "/merge") == 2
+
+
+async def test_a_call_that_was_lost_is_recorded_as_refused_when_its_permit_has_ended(
+    stage, runtime, one
+):
+    unit = await one()
+    action = await unit.land([1], LandMode.CALL)
+    await stage.fault("reset_before", **MERGE_CALL)
+    for _ in range(2):
+        with pytest.raises(OutcomeUnknown):
+            await landing.land(runtime, unit.queue, action)
+        await change(unit, state=QueueState.PAUSED)
+    stage.clock.advance(landing.PERMIT_FOR.total_seconds())
+    await landing.land(runtime, unit.queue, action)
+    assert [(one.state, one.evidence) for one in await unit.records()] == [
+        (LandingState.REFUSED, "The queue is paused.")
+    ]
 
 
 async def test_another_landing_that_is_open_keeps_this_one_from_being_sent(stage, runtime, one):

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from bot.github import auth
 from bot.sandbox.world import Attempt
 from service.database.database import Tx
 from service.database.inbox import InboxState
@@ -181,7 +182,9 @@ def _holds(history: History, rows: dict[str, list[Any]]) -> Iterator[str]:
     """What GitHub refuses to show people holds no queue."""
     if history.plan.is_muted and not history.plan.jumps:
         for row in rows["journal"]:
-            if row.event == "HoldPlaced" and row.reason == HoldReason.PERMISSION_LOST.value:
+            is_lost = (row.event, row.reason) == ("HoldPlaced", HoldReason.PERMISSION_LOST.value)
+            # GitHub refuses the key too where it takes two new tokens in a row for expired ones.
+            if is_lost and auth.REFUSED_KEY not in row.data:
                 yield "the queue was held because nothing could be said"
 
 

@@ -127,7 +127,7 @@ async def _try(runtime: Runtime, attempt: Attempt) -> None:
     provider = runtime.providers[attempt.queue.repo.host]
     differs = await proving.overlap_of(provider, attempt.queue.repo, attempt.action)
     if differs is not None:
-        await _stopped(runtime, attempt, LandStop(LandStopCode.CHANGE_DIFFERS, differs))
+        await _stop(runtime, attempt, LandStop(LandStopCode.CHANGE_DIFFERS, differs))
         return
     tries: dict[LandStopCode, int] = {}
     refused: LandStop | None = None
@@ -138,15 +138,37 @@ async def _try(runtime: Runtime, attempt: Attempt) -> None:
             return
         if answer.code is LandStopCode.STALE and refused is not None:
             # Our own permit now says no for what the provider refused before: that is the reason.
-            await _stopped(runtime, attempt, refused)
+            await _stop(runtime, attempt, refused)
             return
         if answer.pull is not None:
             refused = answer
         tries[answer.code] = tries.get(answer.code, 0) + 1
         if tries[answer.code] >= TRIES_MAX.get(answer.code, 1):
-            await _stopped(runtime, attempt, answer)
+            await _stop(runtime, attempt, answer)
             return
         await runtime.clock.sleep(TRY_AGAIN_S[answer.code])
+
+
+async def _stop(runtime: Runtime, attempt: Attempt, stop: LandStop) -> None:
+    """Record why it does not land; first look again whether an earlier call of it has landed.
+
+    Raises OutcomeUnknown while the provider may still carry out one whose answer was lost.
+    """
+    if any(row.state in _MAYBE_SENT for row in attempt.records):
+        # Asked before the look, which may have to wait: what it shows may be as old as this.
+        may_come = await runtime.store.read(_may_come, runtime, attempt)
+        merged = await permits.read_back(runtime, attempt)
+        if merged is not None:
+            await _record(runtime, attempt, merged)
+            return
+        if may_come:
+            raise OutcomeUnknown(f"A call whose answer was lost may still land. {stop.message}")
+    await _stopped(runtime, attempt, stop)
+
+
+def _may_come(session: Tx, runtime: Runtime, attempt: Attempt) -> bool:
+    until = permits.sent_until(attempt)
+    return until is not None and instances.time_of(session, runtime.clock.now()) < until
 
 
 async def _permit_and_send(runtime: Runtime, attempt: Attempt) -> Merged | LandStop:

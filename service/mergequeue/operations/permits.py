@@ -73,7 +73,7 @@ def _merge_request(attempt: Attempt) -> MergeRequest:
         method=action.method,
         expect_parent=action.expected_tip.sha,
         below=tuple((one.pr, one.head) for one in below),
-        sent_until=_sent_until(attempt),
+        sent_until=sent_until(attempt),
     )
 
 
@@ -84,11 +84,11 @@ def _advance_request(attempt: Attempt) -> AdvanceRequest:
         expect=attempt.action.expected_tip.sha,
         to=attempt.action.steps[-1].commit,
         test_branch=attempt.branch,
-        sent_until=_sent_until(attempt),
+        sent_until=sent_until(attempt),
     )
 
 
-def _sent_until(attempt: Attempt) -> datetime | None:
+def sent_until(attempt: Attempt) -> datetime | None:
     """Return until when the same call may have been sent before; None if it was not."""
     permits = [row.permit_until for row in attempt.records if row.permit_until is not None]
     return max(permits, default=None)
