@@ -1,17 +1,20 @@
 """What stays true when callers go away, repositories move and hosts do not know us."""
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from sqlalchemy import select
+from structlog.testing import capture_logs
 
 from service.accounts import installations, repositories
 from service.accounts.store import access
 from service.accounts.store.tables_access import AuditRow
 from service.database.database import Tx
 from service.errors import ServiceError
+from service.mergequeue.engine import inputs
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import pull_requests, queues, turn
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
@@ -25,6 +28,7 @@ from service.runtime import Runtime
 from service.tracing import Span, Traces
 from service.troubles import TroubleName
 from service.vocabulary import SYSTEM, QueueRef, RepoRef
+from tests.harness.database_faults import Fault, put_between
 from tests.harness.values import ValuesProvider
 
 
@@ -48,6 +52,27 @@ async def test_a_caller_that_goes_away_leaves_memory_and_database_alike(
     _, stored = await runtime.store.run(turn.newest, runtime, queue.id)
     assert await turn.value(runtime, queue.id) == stored
     assert stored.state is QueueState.DRAINING
+
+
+async def test_a_turn_that_fails_when_its_caller_has_gone_is_logged_and_no_error_is_left(
+    runtime: Runtime, queue: QueueRef
+):
+    left: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: left.append(context["message"]))
+    put_between(runtime.store).plan[1] = Fault.FAILS
+    others = asyncio.all_tasks()
+    with capture_logs() as logs:
+        asked = asyncio.create_task(turn.take(runtime, queue.id, [inputs.TimePassed()]))
+        await asyncio.sleep(0)
+        begun = asyncio.all_tasks() - others - {asked}
+        asked.cancel()
+        await asyncio.wait({asked, *begun})
+        await asyncio.sleep(0)
+    assert [line["event"] for line in logs] == ["turn_unheard"]
+    del begun
+    gc.collect()
+    assert left == []
 
 
 async def test_a_repository_that_moves_to_another_owner_takes_its_queues_along(

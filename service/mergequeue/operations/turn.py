@@ -190,12 +190,23 @@ async def _take(
 ) -> tuple[Step, ...]:
     for _ in range(STALE_TRIES_MAX):
         request = _TurnRequest(queue_id, tuple(inputs), along, runtime.clock.now())
+        turn = asyncio.create_task(_committed(runtime, request))
         try:
             # A turn that began is finished and cached, even if its caller stops waiting.
-            return await asyncio.shield(_committed(runtime, request))
+            return await asyncio.shield(turn)
+        except asyncio.CancelledError:
+            turn.add_done_callback(_unheard)
+            raise
         except Stale:
             runtime.store.caches.of(QueueCache).drop(queue_id)
     raise Conflict("The queue is changing too fast; try again.", code="version_conflict")
+
+
+def _unheard(turn: asyncio.Task[tuple[Step, ...]]) -> None:
+    """Log how a turn failed whose caller had stopped waiting."""
+    failed = None if turn.cancelled() else turn.exception()
+    if failed is not None:
+        log.warning("turn_unheard", why=str(failed))
 
 
 def topic_of(queue_id: int) -> str:
