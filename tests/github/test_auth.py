@@ -187,10 +187,15 @@ async def test_a_token_is_minted_once_for_many_calls_at_once(stage, provider_wit
     assert stage.called("POST", "/access_tokens") <= 3
 
 
-async def test_calls_that_wait_for_a_token_share_the_failure_of_one_attempt(stage, provider_with):
+@pytest.mark.parametrize("repositories", [1, 8])
+async def test_calls_that_wait_for_a_token_share_the_failure_of_one_attempt(
+    stage, provider_with, repositories
+):
     provider = provider_with()
+    others = [RepoRef(HOST, "octo", f"other-{number}") for number in range(1, repositories)]
+    await stage.sandbox.seed(repositories=[{"full_name": other.slug} for other in others])
     await stage.fault("fail_before", method="POST", path="*/access_tokens", nth=None, status=503)
-    waits = [provider.tip(stage.repo, "main") for _ in range(8)]
+    waits = [provider.tip(repo, "main") for repo in (stage.repo, *others) for _ in range(8)]
     found = await asyncio.gather(*waits, return_exceptions=True)
     assert {type(each) for each in found} == {Unavailable}
     assert stage.called("POST", "/access_tokens") == READ_TRIES
