@@ -275,7 +275,7 @@ class Tokens:
         if answer.status != 200:
             raise self._lost(answer, f"{repo.slug} is gone, or the App is not installed there.")
         found = answer.fields.id("id")
-        self.slug = self.slug or answer.fields.text_or("app_slug", None)
+        self.slug = answer.fields.text_or("app_slug", None) or self.slug
         seat.token = seat.token if seat.installation == found else None
         seat.installation, seat.looked_up_s = found, now_s
         return found
