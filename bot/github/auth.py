@@ -6,7 +6,7 @@ logged and appear only in request headers.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -153,21 +153,10 @@ class Tokens:
     async def of(self, repo: RepoRef) -> Token:
         """Return a token for one repository that is valid for at least 5 minutes.
 
-        Calls that wait for the same attempt share its failure: otherwise each would wait for its
-        own time-out, one after the other. Raises Suspended, Gone, NotPermitted, Unavailable.
+        Raises Suspended, Gone, NotPermitted, Unavailable.
         """
         seat = self._seats[repo.slug.lower()]
-        failures = seat.failures
-        async with seat.lock:
-            if seat.failure is not None and seat.failures != failures:
-                raise seat.failure
-            try:
-                return await self._grant(repo, seat)
-            except ProviderError as failure:
-                seat.failure, seat.failures = failure, seat.failures + 1
-                if isinstance(failure, Gone | Suspended):
-                    seat.token, seat.installation = None, None
-                raise
+        return await _shared(seat, lambda: self._grant(repo, seat))
 
     async def _grant(self, repo: RepoRef, seat: Credentials) -> Token:
         installation = await self._installation(repo, seat)
@@ -176,8 +165,7 @@ class Tokens:
     async def of_installation(self, installation: str) -> Token:
         """Return a token for all of an installation; only to list or find its repositories."""
         seat = self._wide[installation]
-        async with seat.lock:
-            return await self._renewed(seat, installation, None)
+        return await _shared(seat, lambda: self._renewed(seat, installation, None))
 
     async def _renewed(self, seat: Credentials, installation: str, repo: RepoRef | None) -> Token:
         """Return the token of a place, a new one if there is none or it is old.
@@ -287,7 +275,7 @@ class Tokens:
         if answer.status != 200:
             raise self._lost(answer, f"{repo.slug} is gone, or the App is not installed there.")
         found = answer.fields.id("id")
-        self.slug = self.slug or answer.fields.text_or("app_slug", None)
+        self.slug = answer.fields.text_or("app_slug", None) or self.slug
         seat.token = seat.token if seat.installation == found else None
         seat.installation, seat.looked_up_s = found, now_s
         return found
@@ -360,3 +348,22 @@ class Tokens:
 
     def _url(self, path: str) -> str:
         return self._options.addresses.api + path
+
+
+async def _shared(seat: Credentials, attempt: Callable[[], Awaitable[Token]]) -> Token:
+    """Return the token of a place, by one attempt at a time.
+
+    Calls that wait for the same attempt share its failure: otherwise each would wait for its own
+    time-out, one after the other.
+    """
+    failures = seat.failures
+    async with seat.lock:
+        if seat.failure is not None and seat.failures != failures:
+            raise seat.failure
+        try:
+            return await attempt()
+        except ProviderError as failure:
+            seat.failure, seat.failures = failure, seat.failures + 1
+            if isinstance(failure, Gone | Suspended):
+                seat.token, seat.installation = None, None
+            raise

@@ -264,7 +264,10 @@ class GitHubClient:
         etag = None if cached is None else cached.etag
         async with pacer.turn(call.cost):
             within_s, asked_s = self._time_left_s(call), self.clock.monotonic_s()
-            exchange = Exchange(call.method, url, grant.token, False, call.body, etag, within_s)
+            is_landing = call.priority is Priority.LANDING
+            exchange = Exchange(
+                call.method, url, grant.token, False, call.body, etag, within_s, is_landing
+            )
             answer = await self._wire.send(exchange, follows=call.is_read)
         pacer.note(answer.headers)
         is_free = cached is not None and answer.status == 304

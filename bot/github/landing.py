@@ -53,7 +53,7 @@ from service.vocabulary import (
     Sha,
 )
 
-READS_S = 5.0  # ahead of an advance: its permit runs already
+READS_S = 5.0  # ahead of a landing's call: its permit runs already
 # A read right after our own write may answer the state before it.
 TIP_WAITS_S = (0.0, 1.0, 2.0, 4.0, 8.0)
 SHOWN_FOR = timedelta(minutes=5)  # after it was sent, a merge may not yet show on its target
@@ -183,8 +183,9 @@ class Landing:
         denied = self._method_denied(client.repo, request.target, request.method)
         if denied is not None:
             return denied
+        started_s = client.clock.monotonic_s()
         stack = await stacks.find(client, request.number, request.head_sha)
-        stop = _stack_stop(stack, request)
+        stop = _stack_stop(stack, request) or _slow_stop(client, started_s)
         if stop is not None:
             return stop
         send = _merge_call if stack is None else stacks.merge
@@ -230,9 +231,9 @@ class Landing:
             words = f"{request.to} does not descend from {request.expect}."
             return LandStop(LandStopCode.STALE, words)
         node = await self._node(client)
-        if client.clock.monotonic_s() - started_s > READS_S:
-            words = "GitHub answers too slowly, so nothing was sent."
-            return LandStop(LandStopCode.UNAVAILABLE, words)
+        slow = _slow_stop(client, started_s)
+        if slow is not None:
+            return slow
         updates = (
             RefUpdate(request.target, request.expect, request.to),
             RefUpdate(request.test_branch, request.to, NO_COMMIT),
@@ -423,6 +424,13 @@ def _is_young(request: MergeRequest | AdvanceRequest, at: datetime) -> bool:
     """Return whether the call was sent so lately that its target may not have shown it then."""
     sent_until = request.sent_until
     return sent_until is not None and at < sent_until + SHOWN_FOR
+
+
+def _slow_stop(client: RepositoryClient, started_s: float) -> LandStop | None:
+    """Return why a call is not sent whose reads have used up too much of its permit."""
+    if client.clock.monotonic_s() - started_s <= READS_S:
+        return None
+    return LandStop(LandStopCode.UNAVAILABLE, "GitHub answers too slowly, so nothing was sent.")
 
 
 def _stack_stop(stack: Stack | None, request: MergeRequest) -> LandStop | None:

@@ -157,6 +157,7 @@ class Protection:
         self._kept: LRUCache[tuple[str, str], tuple[float, BranchRules]] = LRUCache(BRANCHES_MAX)
         self._queues: LRUCache[tuple[str, str], tuple[float, bool]] = LRUCache(BRANCHES_MAX)
         self._unprotected: LRUCache[tuple[str, str], float] = LRUCache(BRANCHES_MAX)
+        self._changes: LRUCache[str, int] = LRUCache(BRANCHES_MAX)
 
     async def required(
         self, client: RepositoryClient, branch: str, *, is_beside: bool = False
@@ -176,11 +177,16 @@ class Protection:
 
     async def rules(self, client: RepositoryClient, branch: str) -> BranchRules:
         """The same with what else is read there. Raises what a read raises."""
-        kept = self.kept(client.repo, branch)
+        kept, changes = self.kept(client.repo, branch), self._changes_of(client.repo)
         if kept is None:
             kept = self._branch_rules(await self._read(client, branch), branch)
-            self._kept[_key(client.repo), branch] = (self._clock.monotonic_s(), kept)
+            if changes == self._changes_of(client.repo):
+                self._kept[_key(client.repo), branch] = (self._clock.monotonic_s(), kept)
         return kept
+
+    def _changes_of(self, repo: RepoRef) -> int:
+        """Return how often rules were forgotten; what was read before that is not kept."""
+        return self._changes.get(_key(repo), 0)
 
     async def fresh_rules(self, client: RepositoryClient, branch: str) -> BranchRules:
         """Read the rules of a branch now, after GitHub refused something there."""
@@ -193,11 +199,12 @@ class Protection:
         return rules if self._clock.monotonic_s() - read_s <= KEPT_S else None
 
     def forget(self, repo: RepoRef, *, only_free: bool = False) -> None:
-        """Read a repository's rules afresh the next time.
+        """Read a repository's rules afresh the next time, those that are being read too.
 
         `only_free`: keep for five minutes what GitHub does not confirm by a free 304: that there is
         no classic protection, and whether a classic merge queue owns the branch.
         """
+        self._changes[_key(repo)] = self._changes_of(repo) + 1
         for key in [key for key in self._kept if key[0] == _key(repo)]:
             del self._kept[key]
         if only_free:
@@ -266,6 +273,7 @@ class Protection:
         if any(rule.type == "merge_queue" for rule in rules):
             return False  # the rule itself says whether it binds us
         key, now_s = (_key(client.repo), branch), self._clock.monotonic_s()
+        changes = self._changes_of(client.repo)
         read_s, known = self._queues.get(key, (LONG_AGO_S, False))
         if now_s - read_s < KEPT_S:
             return known
@@ -275,15 +283,17 @@ class Protection:
             raise
         except (Unavailable, NotPermitted):
             pass
-        self._queues[key] = (now_s, known)
+        if changes == self._changes_of(client.repo):
+            self._queues[key] = (now_s, known)
         return known
 
     async def _classic(self, client: RepositoryClient, branch: str) -> _Classic:
         key, now_s = (_key(client.repo), branch), self._clock.monotonic_s()
         if now_s - self._unprotected.get(key, LONG_AGO_S) < KEPT_S:
             return _Classic()
+        changes = self._changes_of(client.repo)
         classic = await _classic(client, branch)
-        if classic == _Classic():
+        if classic == _Classic() and changes == self._changes_of(client.repo):
             self._unprotected[key] = now_s
         return classic
 

@@ -7,6 +7,7 @@ what an answer means, `client.py` what follows from it.
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
@@ -23,7 +24,7 @@ from service.tracing import Side
 TOTAL_S = 15.0
 CONNECT_S = 5.0
 ANSWER_BYTES_MAX = 32 * 1024 * 1024  # the largest that are asked for have some 10 MiB
-REQUESTS_MAX = 60  # of this process at once; GitHub allows 100
+REQUESTS_MAX = 60  # of this process at once, without landings; GitHub allows 100
 REDIRECTS = frozenset({301, 302, 307, 308})
 REDIRECTS_MAX = 3
 
@@ -41,7 +42,7 @@ class Broken(Exception):
 class Exchange:
     """A request with a bearer token, which is the App's own if `is_app`; `body` is JSON.
 
-    An empty `bearer` is not sent.
+    An empty `bearer` is not sent. One of a landing waits for no other request.
     """
 
     method: str
@@ -51,6 +52,7 @@ class Exchange:
     body: Mapping[str, object] | None = None
     etag: str | None = None
     within_s: float = TOTAL_S
+    is_landing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,17 +186,20 @@ class Wire:
             body = json.dumps(exchange.body).encode()
             headers["content-type"] = "application/json"
         timeout = aiohttp.ClientTimeout(total=exchange.within_s, sock_connect=CONNECT_S)
-        request = self._session.request(
-            exchange.method,
-            exchange.url,
-            headers=headers,
-            data=body,
-            allow_redirects=False,
-            timeout=timeout,
-            proxy=self._proxies.of(exchange.url),
-        )
+        room = nullcontext() if exchange.is_landing else self._room
         try:
-            async with self._room, request as response:
+            async with (
+                room,
+                self._session.request(
+                    exchange.method,
+                    exchange.url,
+                    headers=headers,
+                    data=body,
+                    allow_redirects=False,
+                    timeout=timeout,
+                    proxy=self._proxies.of(exchange.url),
+                ) as response,
+            ):
                 raw = await _body_of(response)
                 names = {name.lower(): value for name, value in response.headers.items()}
                 return _answer_of(response.status, names, raw)

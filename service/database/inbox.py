@@ -224,7 +224,7 @@ RETRY = (
     update(inbox)
     .where(inbox.c.id == bindparam("of_id"), _IS_OPEN)
     .values(
-        attempts=inbox.c.attempts + 1,
+        attempts=bindparam("counted"),
         next_at=bindparam("next_at"),
         claimed_until=None,
         note=bindparam("note"),
@@ -420,9 +420,10 @@ def _close(
     return session.execute(SETTLE, value).scalars().all()
 
 
-def retry(session: Connection, row_id: int, next_at: datetime, error: str) -> None:
-    """Count an attempt at a delivery, and have it wait until `next_at`; its lane waits with it."""
-    session.execute(RETRY, {"of_id": row_id, "next_at": next_at, "note": error[:NOTE_LENGTH_MAX]})
+def retry(session: Connection, row_id: int, next_at: datetime, attempts: int, error: str) -> None:
+    """Have a delivery wait until `next_at` with so many attempts counted; so waits its lane."""
+    values = {"next_at": next_at, "counted": attempts, "note": error[:NOTE_LENGTH_MAX]}
+    session.execute(RETRY, {"of_id": row_id, **values})
 
 
 def release(session: Connection, living: Sequence[str], at: datetime, *, thorough: bool) -> int:

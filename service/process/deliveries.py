@@ -32,6 +32,7 @@ ATTEMPTS_MAX = 5
 """Then a delivery is parked (docs/design/transactions.md 7)."""
 WAITS_FOR = timedelta(hours=24)
 """The time that a delivery waits for a provider that is away, or refuses us, uncounted."""
+FIRST_PAUSE = timedelta(seconds=2)
 LATEST = timedelta(minutes=5)
 SOON = timedelta(seconds=1)
 """The time until a delivery is tried again that an unavailable database interrupted."""
@@ -247,7 +248,7 @@ async def interrupted(runtime: Runtime, lane: ClaimedLane, error: Exception) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Again:
-    """The time to try a delivery again, how many attempts count against it, and why."""
+    """The time to try a delivery again, how many attempts count against it by then, and why."""
 
     at: datetime
     attempts: int
@@ -277,25 +278,29 @@ def _park(session: Tx, runtime: Runtime, work: _Round, row: ClaimedDelivery, why
 def _put_off(
     session: Tx, runtime: Runtime, work: _Round, row: ClaimedDelivery, again: _Again
 ) -> None:
-    inbox.retry(session, row.id, again.at, again.why)
+    inbox.retry(session, row.id, again.at, again.attempts, again.why)
     inbox.give_back(session, runtime.instance, work.lane.id, again.at)
 
 
 def _again(runtime: Runtime, row: ClaimedDelivery, trouble: Exception) -> _Again:
     """Decide when a delivery that met trouble is tried again."""
     now = runtime.clock.now()
+    age = now - row.delivery.received_at
+    before = row.attempts - 1
     later = now + min(timedelta(seconds=2.0 ** min(row.attempts, 10)), LATEST)
     match trouble:
         case DatabaseUnavailable():
             why = "The database was unavailable while this was worked on."
-            return _Again(now + SOON, 0, why)
+            return _Again(now + SOON, before, why)
         case QueueGone():
             # What it is about is looked for again: the branch may have another queue by now.
             return _Again(now, row.attempts, trouble.detail)
         case Unavailable() | AppRefused() | Suspended():
-            is_young = now - row.delivery.received_at < WAITS_FOR
+            if age < WAITS_FOR:
+                # No attempt is counted, so its age makes the pauses longer.
+                later = now + min(max(age, FIRST_PAUSE), LATEST)
             at = max(trouble.retry_at, later) if isinstance(trouble, Unavailable) else later
-            return _Again(at, 0 if is_young else row.attempts, trouble.message)
+            return _Again(at, before if age < WAITS_FOR else row.attempts, trouble.message)
         case ProviderError():
             return _Again(later, row.attempts, trouble.message)
         case _:

@@ -4,6 +4,7 @@ A claim belongs to the process that made it. A process that stopped, ended or hu
 its claims; then any other process frees them (docs/design/transactions.md 9).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -24,6 +25,9 @@ from service.troubles import Part, TroubleName
 
 BEAT = timedelta(seconds=5)
 """Between two heartbeats; see `instances.GONE_AFTER`."""
+
+READS_MAX_S = 60.0
+"""A start begins no read of a provider after this time."""
 
 TOPICS = ("inbox", "notifications", *dict.fromkeys(outbox.TOPICS.values()))
 
@@ -48,26 +52,33 @@ async def recover(runtime: Runtime) -> None:
 
     Runs after a start, before the first plan (docs/design/transactions.md 10). After any stop the
     service continues where it was, and sends nothing twice. A provider that cannot be reached now
-    does not stop the start: the sweeps read it later.
+    does not stop the start, and a slow one does not hold it up: the sweeps read the rest.
     """
+    end_s = runtime.clock.monotonic_s() + READS_MAX_S
+
+    def is_over() -> bool:
+        return runtime.clock.monotonic_s() >= end_s
+
     runtime.crash_points.reach("barrier.before_readback")
     is_alone = await join(runtime)
     runtime.crash_points.reach("barrier.before_sweep")
     if is_alone:
-        await restored.look_at_start(runtime)
+        await restored.look_at_start(runtime, is_over)
     for host in runtime.providers:
-        await _meet(runtime, host)
+        await _meet(runtime, host, is_over)
     away = {one.host for one in runtime.troubles.all() if one.part in AWAY}
     present = runtime.providers.keys() - away
-    await reconcile.read_all_queues(runtime, present)
+    await reconcile.read_all_queues(runtime, present, is_over)
     outbox.wake(runtime.wakeups)
     runtime.wakeups.wake("inbox")
 
 
-async def _meet(runtime: Runtime, host: str) -> None:
+async def _meet(runtime: Runtime, host: str, is_over: Callable[[], bool]) -> None:
     """Meet every repository that our App is installed on, and the heads open there."""
     try:
         for record in await installations.read(runtime, host):
+            if is_over():
+                break
             await signals.remember_heads(runtime, record.id, record.ref, record.default_branch)
     except ProviderError as trouble:
         # Heads of open pull requests are not known at the start; sweeps read them later.

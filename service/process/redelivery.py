@@ -25,6 +25,13 @@ ORDER = (Lost.COMMAND, Lost.FACT)
 log = structlog.get_logger()
 
 
+class _Asked(dict[str, set[str]]):
+    """The tries of each host that were asked for since a sweep last asked for everything.
+
+    What says nothing to us is not stored when it arrives, so nothing else tells that it has come.
+    """
+
+
 async def ask_again(runtime: Runtime) -> None:
     """Sweep: have every provider send again what failed and never came in."""
     for host in runtime.providers:
@@ -40,12 +47,14 @@ async def _ask_again(runtime: Runtime, host: str) -> None:
 
     Only a sweep that asked for everything moves the look back forward, also over a restart.
     Whatever fails again is in the log as a newer try by then, and whatever arrived is in the
-    inbox.
+    inbox, or was asked for.
     """
     provider = runtime.providers[host]
+    asked_before = runtime.memory.of(_Asked).setdefault(host, set())
     started = runtime.clock.now()
     failed = await provider.failed_deliveries(await _since(runtime, host, started))
-    lost = [one for one in await _never_arrived(runtime, host, failed) if one.lost in ORDER]
+    new = [one for one in failed if one.lost in ORDER and one.attempt not in asked_before]
+    lost = await _never_arrived(runtime, host, new)
     lost.sort(key=lambda one: ORDER.index(one.lost))
     now = runtime.clock.now()
     if not lost:
@@ -58,10 +67,12 @@ async def _ask_again(runtime: Runtime, host: str) -> None:
         if place:
             await runtime.clock.sleep(PAUSE_S)
         await provider.redeliver(one.attempt)
+        asked_before.add(one.attempt)
     if asked:
         log.info("redelivered", host=host, deliveries=len(asked), left=len(lost) - len(asked))
     if len(lost) == len(asked):
         await runtime.store.run(cursors.store_position, _name(host), started)
+        asked_before.clear()
 
 
 async def _never_arrived(

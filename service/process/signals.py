@@ -157,11 +157,15 @@ async def _branch_changed(
 
 
 async def _known(runtime: Runtime, where: Where) -> RepositoryRecord | None:
-    """The repository by identity; one of ours that we have not met yet is read first."""
+    """The repository by identity; one of ours that we have not met yet is read first.
+
+    None if another one has its name by now: what is said of the one is not believed of the other.
+    """
     known = await known_repository(runtime, where.id)
     if known is not None or where.ref.host not in runtime.providers:
         return known
-    return await _added(runtime, where)
+    added = await _added(runtime, where)
+    return added if added is not None and added.provider_id == where.id.id else None
 
 
 async def _added(runtime: Runtime, where: Where) -> RepositoryRecord | None:

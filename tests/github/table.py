@@ -4,6 +4,7 @@
 is an operation. A call that is not in it is answered by 404. Answers have ETags.
 """
 
+import asyncio
 import hashlib
 import json
 import re
@@ -37,13 +38,15 @@ def a_key() -> rsa.RSAPrivateKey:
 class Table:
     """What it answers, and the calls that came: all, and those with an ETag.
 
-    `slow` names calls whose answer takes so many seconds; `bodies` are the last of each call.
+    `slow` names calls whose answer takes so many seconds; `held` those whose next one is answered
+    when a test has met it twice; `bodies` are the last of each call.
     """
 
     def __init__(self, clock):
         self.clock = clock
         self.answers = {}
         self.slow = {}
+        self.held: dict[str, asyncio.Barrier] = {}
         self.permissions = {"contents": "write", "pull_requests": "write"}
         self.calls: Counter[str] = Counter()
         self.asked_again: Counter[str] = Counter()
@@ -73,6 +76,10 @@ class Table:
         self.clock.advance(self.slow.get(call, 0.0))
         answers = self.answers.get(call, [(404, {"message": "Not Found"}, {})])
         status, content, headers = answers.pop(0) if len(answers) > 1 else answers[0]
+        if call in self.held:
+            meeting = self.held.pop(call)
+            await meeting.wait()
+            await meeting.wait()
         text = "" if content is None else json.dumps(content)
         etag = f'"{hashlib.sha256(text.encode()).hexdigest()}"'
         if "If-None-Match" in request.headers:

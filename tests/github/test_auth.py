@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import structlog
 
+from bot.github.auth import LOOKUP_KEPT_S
 from bot.github.limits import READ_TRIES
 from bot.github.options import GitHubOptions, addresses_of, parse_private_key
 from bot.github.provider import GitHubProvider
 from bot.sandbox import auth as sandbox_auth
 from service.provider.errors import Gone, NotPermitted, Throttled, Unavailable
 from service.vocabulary import RepoRef
-from tests.github.table import a_key
+from tests.github.table import a_key, on_table
 from tests.provider.stage import HOST, on_sandbox
 
 
@@ -187,10 +188,15 @@ async def test_a_token_is_minted_once_for_many_calls_at_once(stage, provider_wit
     assert stage.called("POST", "/access_tokens") <= 3
 
 
-async def test_calls_that_wait_for_a_token_share_the_failure_of_one_attempt(stage, provider_with):
+@pytest.mark.parametrize("repositories", [1, 8])
+async def test_calls_that_wait_for_a_token_share_the_failure_of_one_attempt(
+    stage, provider_with, repositories
+):
     provider = provider_with()
+    others = [RepoRef(HOST, "octo", f"other-{number}") for number in range(1, repositories)]
+    await stage.sandbox.seed(repositories=[{"full_name": other.slug} for other in others])
     await stage.fault("fail_before", method="POST", path="*/access_tokens", nth=None, status=503)
-    waits = [provider.tip(stage.repo, "main") for _ in range(8)]
+    waits = [provider.tip(repo, "main") for repo in (stage.repo, *others) for _ in range(8)]
     found = await asyncio.gather(*waits, return_exceptions=True)
     assert {type(each) for each in found} == {Unavailable}
     assert stage.called("POST", "/access_tokens") == READ_TRIES
@@ -206,6 +212,16 @@ async def test_a_call_after_a_failed_attempt_makes_its_own(stage, provider_with)
             await provider.tip(stage.repo, "main")
         await stage.clock.sleep(3600)
     assert stage.called("POST", "/access_tokens") == 2 * READ_TRIES
+
+
+async def test_a_new_name_of_our_app_is_known_within_an_hour():
+    async with on_table() as (table, client):
+        await client.get("")
+        assert await client.github.slug() == "headgate"
+        table.says("GET /installation", {"id": 7, "app_slug": "gate-two"})
+        await client.clock.sleep(LOOKUP_KEPT_S)
+        await client.get("")
+        assert await client.github.slug() == "gate-two"
 
 
 async def test_a_token_is_narrowed_to_its_repository(stage, provider_with):

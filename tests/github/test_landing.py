@@ -224,6 +224,15 @@ async def test_a_merge_whose_commit_github_does_not_name_yet_is_not_taken_for_no
     assert await landing.merged(client, a_request(sent_until=long_ago)) is None
 
 
+@pytest.mark.parametrize(("took_s", "is_sent"), [(READS_S, True), (READS_S + 0.5, False)])
+async def test_a_merge_after_a_slow_look_is_not_sent(table, client, landing, took_s, is_sent):
+    table.slow["GET /pulls/3"] = took_s
+    lands(table)
+    answer = await landing.merge(client, a_request())
+    assert table.calls[MERGE] == int(is_sent)
+    assert answer == LANDED if is_sent else answer.code is LandStopCode.UNAVAILABLE
+
+
 # Members of a native stack.
 
 

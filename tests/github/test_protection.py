@@ -3,6 +3,7 @@
 See docs/design/provider.md 9.
 """
 
+import asyncio
 from dataclasses import fields
 
 import pytest
@@ -346,6 +347,24 @@ async def test_the_rules_of_one_repository_are_forgotten_however_it_is_spelled(c
     assert kept.kept(REPO, "main") is rules
     kept.forget(RepoRef(REPO.host, "Octo", "Widgets"))
     assert kept.kept(REPO, "main") is None
+
+
+@pytest.mark.parametrize("call", [RULES, CLASSIC, QUEUE])
+async def test_what_was_read_before_rules_were_forgotten_is_not_kept(table, client, kept, call):
+    table.held[call] = meeting = asyncio.Barrier(2)
+    reading = asyncio.create_task(kept.rules(client, "main"))
+    await meeting.wait()
+    table.says(RULES, [required("unit")])
+    table.says(CLASSIC, {"required_status_checks": {"contexts": ["lint"]}})
+    table.says(QUEUE, queue(is_there=True))
+    kept.forget(REPO)
+    newest = await kept.rules(client, "main")
+    await meeting.wait()
+    await reading
+    assert await kept.rules(client, "main") is newest
+    kept.forget(REPO, only_free=True)
+    assert await kept.rules(client, "main") == newest
+    assert (newest.known.checks, newest.has_queue) == ((UNIT, LINT), True)
 
 
 async def test_rules_that_did_not_change_are_read_by_their_etags(table, client, kept):

@@ -1,5 +1,6 @@
 """Answers of the provider that no reader takes: too large, too deep, no JSON."""
 
+import asyncio
 from dataclasses import replace
 
 import aiohttp
@@ -9,6 +10,7 @@ from aiohttp import web
 from bot.github import wire
 from bot.github.artifacts import UNSAFE, Artifacts
 from bot.github.options import GitHubOptions, addresses_of
+from bot.github.pacing import Priority
 from bot.github.sign_in import GitHubSignIn, OAuthClient
 from bot.github.troubles import HostTroubles
 from bot.github.wire import Broken, Exchange, Wire
@@ -17,6 +19,7 @@ from bot.uploader.proxies import Proxies
 from service.clock import SystemClock
 from service.provider.errors import Unavailable
 from service.troubles import Troubles
+from tests.github.table import on_table
 from tests.harness.proxy import authority, proxying, tls_before
 
 SILENT = HostTroubles("github.localhost", SystemClock(), Troubles(SystemClock()))
@@ -85,6 +88,22 @@ async def asked(root, **more):
         await made.send(Exchange("POST", f"{root}/app", "", is_app=True))
     await made.close()
     return broken.value.message, broken.value.sent
+
+
+async def test_a_landing_waits_for_no_other_request(monkeypatch):
+    monkeypatch.setattr(wire, "REQUESTS_MAX", 1)
+    async with on_table() as (table, client):
+        table.says("GET /slow", {})
+        table.says("PUT /pulls/3/merge", {"sha": "c" * 40})
+        await client.get("")
+        table.held["GET /slow"] = meeting = asyncio.Barrier(2)
+        other = asyncio.create_task(client.get("/slow"))
+        await meeting.wait()
+        async with asyncio.timeout(5):
+            landing = replace(client, priority=Priority.LANDING)
+            assert (await landing.create("PUT", "/pulls/3/merge", {})).status == 200
+        await meeting.wait()
+        await other
 
 
 NAME = "github.localhost"

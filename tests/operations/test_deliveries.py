@@ -1,7 +1,7 @@
 """What becomes of a delivery whose translation meets trouble at the provider."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
@@ -100,8 +100,9 @@ async def test_one_that_an_outage_of_the_provider_stops_counts_no_attempt_for_a_
     while (due := await runtime.store.read(inbox.next_due)) is not None and due < end:
         await worked_on(faulty, clock)
         assert await runtime.store.read(stored) == ("open", "The provider is away.")
-    (row,) = await runtime.store.run(inbox.claim, "me", end + timedelta(hours=1), 8)
-    await deliveries.take_up(replace(faulty, clock=at(end)), row)
+    for _ in range(deliveries.ATTEMPTS_MAX):
+        assert (await runtime.store.read(stored))[0] == "open"
+        await worked_on(faulty, clock)
     assert await runtime.store.read(stored) == ("poisoned", "The provider is away.")
 
 
@@ -120,6 +121,27 @@ async def test_one_that_an_outage_of_the_database_breaks_off_is_tried_a_second_l
         await clock.sleep(1)
     await worked_on(runtime, clock)
     assert await runtime.store.read(stored) == ("done", "ignored")
+
+
+@pytest.mark.fault(
+    "GitHub was away for long, and the first try after that meets another trouble",
+    holds="the delivery is tried as often as any other before it is parked",
+    within="-",
+)
+async def test_an_outage_takes_no_attempt_from_what_comes_after_it(
+    runtime: Runtime, clock: WaitingClock
+):
+    def away(_: Delivery) -> tuple[Signal, ...]:
+        raise Unavailable("The provider is away.", clock.now())
+
+    faulty = translating(runtime, unreadable)
+    await accepted(faulty)
+    for _ in range(2 * deliveries.ATTEMPTS_MAX):
+        await worked_on(translating(runtime, away), clock)
+    for _ in range(deliveries.ATTEMPTS_MAX):
+        assert (await runtime.store.read(stored))[0] == "open"
+        await worked_on(faulty, clock)
+    assert await runtime.store.read(stored) == ("poisoned", "push lacks something.")
 
 
 async def test_one_that_meets_a_mistake_of_ours_is_parked_after_five_attempts(
@@ -183,13 +205,6 @@ async def wait_for_next(runtime: Runtime, clock: WaitingClock) -> float:
     pause_s = 0 if due is None else max((due - clock.now()).total_seconds(), 0)
     await clock.sleep(pause_s)
     return pause_s
-
-
-def at(moment: datetime) -> WaitingClock:
-    """A clock that stands at this moment."""
-    clock = WaitingClock()
-    clock._passed_s = (moment - clock.now()).total_seconds()
-    return clock
 
 
 async def test_one_that_is_settled_names_its_signals(runtime: Runtime):

@@ -109,6 +109,26 @@ async def test_a_sweep_asks_for_a_hundred_a_second_apart_and_the_next_for_the_re
 
 
 @pytest.mark.fault(
+    "more webhooks that say nothing were lost than a sweep asks for",
+    holds="those behind them are asked for as well, and none twice",
+    within="10 min for each hundred",
+)
+async def test_what_is_not_stored_because_it_says_nothing_keeps_no_other_from_being_asked_for(
+    runtime: Runtime, provider: LoggingProvider, clock: WaitingClock
+):
+    provider.failed = [failed(number, clock.now() - HOUR) for number in range(250)]
+    silent = replace(runtime, translators={"values.test": lambda _: ()})
+    for _ in range(4):
+        before = len(provider.redelivered)
+        await redelivery.ask_again(runtime)
+        for attempt in provider.redelivered[before:]:
+            number = int(attempt.removeprefix("try-"))
+            assert await deliveries.accept(silent, arrived(runtime, number))
+        await clock.sleep(600)
+    assert provider.redelivered == [f"try-{number}" for number in range(250)]
+
+
+@pytest.mark.fault(
     "the provider is away while lost webhooks are asked for",
     holds="the next sweep asks for the same",
     within="-",

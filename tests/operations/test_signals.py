@@ -45,13 +45,25 @@ async def test_only_what_lands_now_is_left_to_its_landing(stage, runtime):
 
 
 async def test_a_head_pushed_while_it_lands_is_remembered(stage, runtime):
+    assert await numbers_shown(stage, runtime) == (2,)
+
+
+async def test_what_another_repository_of_the_same_name_says_is_not_believed(stage, runtime):
+    assert await numbers_shown(stage, runtime, repository_id="77") == ()
+
+
+async def numbers_shown(
+    stage: Stage, runtime: Runtime, repository_id: str | None = None
+) -> tuple[int, ...]:
+    """The pull requests known to have a head that a delivery shows of the second one."""
     unit = await a_unit(runtime, stage, await three(stage), base=1)
     await unit.land([2], LandMode.CALL)
     fresh = await stage.provider.repository(stage.repo)
     number, pushed = unit.run.steps[1].pr, Sha("f" * 40)
     at = ProviderTime(runtime.clock.now())
     shown = ShownPullRequest("main", is_fork=False, is_closed=False, at=at)
-    signal = PullRequestChanged(Where(fresh.id, fresh.ref), number, pushed, shown=shown)
+    where = Where(RepoId(fresh.id.host, repository_id or fresh.id.id), fresh.ref)
+    signal = PullRequestChanged(where, number, pushed, shown=shown)
     await signals.receive(runtime, signal, runtime.clock.now())
     here = unit.queue.repository_id
-    assert await runtime.store.read(pull_requests.with_head, here, pushed) == (number,)
+    return await runtime.store.read(pull_requests.with_head, here, pushed)

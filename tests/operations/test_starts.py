@@ -9,10 +9,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from service.accounts import installations
+from service.accounts.store import access
 from service.database import instances, outbox
 from service.database.claims import ClaimedRows
 from service.database.instances import Instance
 from service.database.outbox import Lane, OutboxItem
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import queues
+from service.mergequeue.operations.queues import QueueRequest
 from service.notifications import endpoints, notifications
 from service.notifications.endpoints import EndpointChange
 from service.notifications.sender import HttpSender
@@ -22,7 +26,7 @@ from service.provider.signals import Delivery
 from service.provider.values import Emoji, Reaction, Repository
 from service.runtime import Runtime
 from service.troubles import Trouble, TroubleName, sentence
-from service.vocabulary import QueueRef
+from service.vocabulary import SYSTEM, QueueRef
 from tests.harness.receiver import receiving
 from tests.harness.values import ValuesProvider
 from tests.operations.conftest import WaitingClock
@@ -113,6 +117,43 @@ async def test_a_start_reads_the_queues_of_a_provider_that_can_be_reached(
     assert bool(provider.tips) is is_read
     name = TroubleName.CREDENTIALS_REFUSED if is_read else TroubleName.PROVIDER_AWAY
     assert [one.name for one in started.troubles.all()] == ([] if trouble is None else [name])
+
+
+class Stuck(ValuesProvider):
+    """Names its repositories; any other answer takes as long as a call waits at most."""
+
+    def __init__(self, clock: WaitingClock) -> None:
+        super().__init__()
+        self.clock = clock
+
+    async def tip(self, repo, branch):
+        await self.clock.sleep(90)
+        raise Unavailable("No answer.", self.clock.now())
+
+    async def open_pull_requests(self, repo, base):
+        await self.clock.sleep(90)
+        return await super().open_pull_requests(repo, base)
+
+    async def statuses_posted(self, repo, marker, since):
+        await self.clock.sleep(90)
+        return await super().statuses_posted(repo, marker, since)
+
+
+@pytest.mark.fault(
+    "a part of the provider does not answer at a start",
+    holds="the start goes on; sweeps read what is left",
+    within="10 min",
+)
+async def test_a_start_waits_a_bounded_time_for_a_provider_that_is_stuck(
+    runtime: Runtime, clock: WaitingClock, queue: QueueRef
+):
+    record = await runtime.store.read(access.repository, queue.repository_id)
+    for number in range(20):
+        wish = QueueRequest({}, QueueState.PAUSED)
+        await queues.create(runtime, record, f"release-{number}", wish, SYSTEM)
+    began_s = clock.monotonic_s()
+    await presence.recover(replace(runtime, providers={queue.repo.host: Stuck(clock)}))
+    assert clock.monotonic_s() - began_s <= 600
 
 
 async def test_a_trouble_quotes_no_refusal_which_may_name_an_account(

@@ -204,7 +204,7 @@ def test_a_delivery_that_failed_waits_and_its_lane_with_it(session: Connection):
 
 def put_off(session: Connection, lane: ClaimedLane, until: datetime) -> None:
     """Have the first delivery of a lane wait."""
-    inbox.retry(session, lane.deliveries[0].id, until, "no answer " * 100)
+    inbox.retry(session, lane.deliveries[0].id, until, 1, "no answer " * 100)
     inbox.give_back(session, ME, lane.id, until)
 
 
@@ -229,7 +229,7 @@ def test_what_is_settled_stays_settled(session: Connection):
     (lane,) = claim(session)
     (row,) = lane.deliveries
     inbox.settle(session, [row.id], "done")
-    inbox.retry(session, row.id, NOW, "late")
+    inbox.retry(session, row.id, NOW, 1, "late")
     inbox.poison(session, row.id, "late")
     assert go_on(session, lane) == []
     assert states(session) == ["done"]
@@ -301,11 +301,11 @@ def columns(session: Connection, number: int) -> tuple[str, str | None, int]:
 def test_a_retry_changes_one_delivery_that_is_open(session: Connection):
     accept_all(session, a_delivery(1), a_delivery(2, "7"))
     (first, second) = claim(session)
-    inbox.retry(session, first.deliveries[0].id, NOW, "no answer")
+    inbox.retry(session, first.deliveries[0].id, NOW, 1, "no answer")
     assert columns(session, 1) == ("open", "no answer", 1)
     assert columns(session, 2) == ("open", None, 0)
     inbox.settle(session, [second.deliveries[0].id], "done")
-    inbox.retry(session, second.deliveries[0].id, NOW, "late")
+    inbox.retry(session, second.deliveries[0].id, NOW, 1, "late")
     assert columns(session, 2) == ("done", "done", 0)
 
 

@@ -405,7 +405,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "inbox.proceed": lambda s: inbox.proceed(s, A_LANE, "me", NOW),
     "inbox.give_back": lambda s: inbox.give_back(s, "me", 7, NOW),
     "inbox.release_unowned": lambda s: inbox.release_unowned(s, "me", [7]),
-    "inbox.retry": lambda s: inbox.retry(s, 7, NOW, ""),
+    "inbox.retry": lambda s: inbox.retry(s, 7, NOW, 1, ""),
     "inbox.stored_ids": lambda s: inbox.stored_ids(s, "github.test", ["guid-7", "guid-8"]),
     "inbox.release": lambda s: inbox.release(s, ["me"], NOW, thorough=False),
     "inbox.release, thorough": lambda s: inbox.release(s, ["me"], NOW, thorough=True),

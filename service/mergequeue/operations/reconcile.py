@@ -153,28 +153,31 @@ async def read_live_queues(runtime: Runtime) -> None:
     await sweeping.one_by_one(_read_guarded(runtime, queue) for queue in await _live(runtime))
 
 
-async def read_all_queues(runtime: Runtime, hosts: Set[str] | None = None) -> None:
+async def read_all_queues(
+    runtime: Runtime, hosts: Set[str] | None = None, is_over: Callable[[], bool] = sweeping.never
+) -> None:
     """Sweep: the same for every queue, and whether its repository is still ours.
 
-    `hosts` None: of every host that a provider is set for.
+    `hosts` None: of every host that a provider is set for. Begins no read once `is_over`.
     """
     chosen = runtime.providers.keys() if hosts is None else hosts
     # First the repositories: queues are read by the names that these have now.
     await sweeping.one_by_one(
-        part(runtime, chosen) for part in (_read_repositories_of, _read_queues_of)
+        part(runtime, chosen, is_over) for part in (_read_repositories_of, _read_queues_of)
     )
 
 
-async def _read_repositories_of(runtime: Runtime, hosts: Set[str]) -> None:
+async def _read_repositories_of(
+    runtime: Runtime, hosts: Set[str], is_over: Callable[[], bool]
+) -> None:
     known = await runtime.store.read(access.repositories_of, None)
-    await sweeping.one_by_one(
-        read_repository(runtime, one.id) for one in known if one.ref.host in hosts
-    )
+    reads = (read_repository(runtime, one.id) for one in known if one.ref.host in hosts)
+    await sweeping.one_by_one(reads, is_over)
 
 
-async def _read_queues_of(runtime: Runtime, hosts: Set[str]) -> None:
+async def _read_queues_of(runtime: Runtime, hosts: Set[str], is_over: Callable[[], bool]) -> None:
     every = [one for one in await runtime.store.read(queues.all_queues) if one.repo.host in hosts]
-    await sweeping.one_by_one(_read_whole(runtime, queue) for queue in every)
+    await sweeping.one_by_one((_read_whole(runtime, queue) for queue in every), is_over)
 
 
 async def _read_whole(runtime: Runtime, queue: QueueRef) -> None:

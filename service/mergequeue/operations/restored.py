@@ -5,7 +5,7 @@ provider itself shows it: landings and status comments without a row
 (docs/design/transactions.md 14).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -82,16 +82,17 @@ class Unread(dict[int, datetime]):
     """The repositories that are still to be looked at since the start, by id: since when."""
 
 
-async def look_at_start(runtime: Runtime) -> None:
+async def look_at_start(runtime: Runtime, is_over: Callable[[], bool]) -> None:
     """Look at every repository for what our App did after its rows were last seen.
 
-    Before this start reads anything else, because rows are as new as what was read last.
+    Before this start reads anything else, because rows are as new as what was read last. Begins
+    with no other once `is_over`.
     """
     runtime.memory.of(Unread).update(await runtime.store.read(restored.last_seen))
-    await look_again(runtime)
+    await look_again(runtime, is_over)
 
 
-async def look_again(runtime: Runtime) -> None:
+async def look_again(runtime: Runtime, is_over: Callable[[], bool] = sweeping.never) -> None:
     """Sweep: look at those that could not be read at the start.
 
     A host that does not answer is not asked again in this round: it must not hold up a start.
@@ -99,7 +100,7 @@ async def look_again(runtime: Runtime) -> None:
     if runtime.memory.of(Unread):
         away: set[str] = set()
         known = await runtime.store.read(access.repositories_of, None)
-        await sweeping.one_by_one(_look_at(runtime, one, away) for one in known)
+        await sweeping.one_by_one((_look_at(runtime, one, away) for one in known), is_over)
 
 
 async def _look_at(runtime: Runtime, repository: RepositoryRecord, away: set[str]) -> None:
