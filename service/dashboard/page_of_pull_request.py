@@ -81,6 +81,7 @@ class ConditionRow:
 
     clause: Phrase
     is_met: bool
+    mark: Mark
     is_now: bool
     who: str
     since: datetime | None
@@ -222,6 +223,7 @@ def _condition(one: Condition, queue: MergeQueue, entry: Entry, *, is_now: bool)
     return ConditionRow(
         clause=phrases.capitalized(clause) if one.met else phrase("Waits until {}", clause),
         is_met=one.met,
+        mark=marks.CONDITIONS[one.standing],
         is_now=is_now,
         who="" if one.met else who,
         since=one.since,

@@ -20,6 +20,7 @@ from tests.cli.service import (
     LOG,
     PAGE,
     SKIPPED,
+    a_condition,
     a_record,
     a_step,
     an_explanation,
@@ -148,6 +149,21 @@ def test_explain_says_what_is_met_and_what_is_open(api, capsys):
         "Ahead     #1, #2",
         "Required  lint, test",
     ]
+
+
+def test_explain_ticks_off_no_condition_that_counts_without_being_so(api, capsys):
+    conditions = [
+        a_condition("status_passed", "skipped", "Check `e2e` was skipped."),
+        a_condition("status_passed", "excused", "Check `unit` failed, excused."),
+        a_condition("undoes_landed_work", "unknown", "Whether it takes back work was not judged."),
+    ]
+    api.says("/explainPullRequest", an_explanation(conditions=conditions))
+    assert headgate("explain", "3") == 0
+    said = capsys.readouterr().out
+    assert "  ⊘ Check `e2e` was skipped.\n" in said
+    assert "  ! Check `unit` failed, excused.\n" in said
+    assert "  ? Whether it takes back work was not judged.\n" in said
+    assert "✓" not in said
 
 
 def test_explain_names_those_it_is_tested_on_the_search_and_what_is_believed(api, capsys):

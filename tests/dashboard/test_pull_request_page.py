@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from service.accounts import access
+from service.landed_work import WorkJudged
 from service.mergequeue.engine.model import NOTHING, Detail
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.states import EntryState
@@ -15,6 +16,7 @@ from tests.dashboard import queue_stage
 from tests.dashboard.browsing import parsed, token_of
 from tests.dashboard.queue_stage import (
     BROKEN_CHECK,
+    REQUIRED,
     a_check,
     a_queue,
     a_run,
@@ -24,6 +26,7 @@ from tests.dashboard.queue_stage import (
     failed,
     in_run,
     passed,
+    sha_of,
     story,
 )
 from tests.harness.expect import expect
@@ -201,6 +204,19 @@ async def test_one_that_tests_shows_each_required_check_as_a_condition(stage):
     assert "Waits until check e2e passes (running)" in page.text
     assert "CI since" in " ".join(page.text.split())
     assert "Nobody needs to act." in page.text
+
+
+async def test_what_counts_without_being_so_has_a_mark_of_its_own(stage):
+    outcomes = (CheckOutcome.SKIPPED, CheckOutcome.FAILED, CheckOutcome.RUNNING)
+    run = a_run(12, (12,), outcomes=outcomes, excused=REQUIRED[1:2])
+    unknown = WorkJudged(sha_of(12), run.base_tip.sha, trouble="its commits are too many")
+    await stage.put(a_queue(in_run(run, 1, work=unknown), [run]))
+    page = await seen(stage, f"{PATH}/12")
+    images = [attrs for tag, attrs in page.tags if tag == "svg" and attrs.get("role") == "img"]
+    labels = [attrs["aria-label"] for attrs in images]
+    assert "Whether it takes back merged work was not judged: its commits are too many" in page.text
+    # What is met is that the test branch is created, and what is open last is that it lands.
+    assert labels == ["not judged", "met", "excused", "skipped", "open", "open"]
 
 
 @pytest.mark.parametrize("number", ["8", "x", "9" * 30, "-1"])
