@@ -144,6 +144,11 @@ class PullRequestPage:
         """Failed tests of its last run, each with what is known of it in words."""
         return tuple((one, failed_tests.known_of(one)) for one in self.text.tests.shown)
 
+    @property
+    def killed(self) -> tuple[Phrase, ...]:
+        """A sentence for each test runner of its last run that was killed."""
+        return tuple(failed_tests.killed_runners(self.text.tests.killed))
+
 
 def made_of(page: PageOfPullRequest, now: datetime) -> PullRequestPage:
     """Return the page of this submission."""

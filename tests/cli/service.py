@@ -94,7 +94,7 @@ async def form_of(request: web.Request) -> dict:
     sent = await request.post()
     files = {
         each.filename: gzip.decompress(each.file.read())
-        for each in sent.getall("file")
+        for each in sent.getall("file", ())
         if isinstance(each, web.FileField)
     }
     owners = {"codeowners": sent["codeowners"]} if "codeowners" in sent else {}
