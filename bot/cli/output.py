@@ -352,9 +352,12 @@ def _print_failed_tests(failures: Json) -> None:
     """Print the tests that failed with their logs, and how the cause was found."""
     tests = objects(failures.get("tests"))
     for nth, test in enumerate(tests):
-        excused = ", excused" if test["quarantined"] else ""
+        is_excused = bool(test["quarantined"])
+        known = test["knownAs"]
+        excused = ", excused" if is_excused and known != "excused" else ""
         also = f", also fails on {test['failsOn']}" if test.get("failsOn") else ""
-        line(f"  ✗ {test['name']} ({test['knownAs']}{excused}{also})", STYLES["FAILED"])
+        glyph, style = ("!", OPEN) if is_excused else ("✗", STYLES["FAILED"])
+        line(f"  {glyph} {test['name']} ({known}{excused}{also})", style)
         if test["message"]:
             line(f"      {test['message']}")
         if test["file"]:

@@ -220,6 +220,14 @@ def test_explain_names_what_failed_where_to_look_and_how_sure_it_is(api, capsys)
     ]
 
 
+def test_an_excused_failure_is_called_so_once_and_has_not_the_mark_of_a_failure(api, capsys):
+    test = FAILURES["tests"][0] | {"knownAs": "excused", "quarantined": True, "failsOn": None}
+    answer = an_explanation("FAILED", failures=FAILURES | {"tests": [test]})
+    api.says("/explainPullRequest", answer)
+    assert headgate("explain", "3") == 0
+    assert "  ! tests/cart.py::test_total (excused)\n" in capsys.readouterr().out
+
+
 def test_land_says_the_same_after_a_failure(api, capsys):
     record = a_record("FAILED", requiredChecks=[SKIPPED], links={"page": PAGE})
     api.says("/submitPullRequest", record)

@@ -9,7 +9,7 @@ from service.accounts import access
 from service.landed_work import WorkJudged
 from service.mergequeue.engine.model import NOTHING, Detail
 from service.mergequeue.engine.reasons import Cause, Reason
-from service.mergequeue.engine.states import EntryState
+from service.mergequeue.engine.states import EntryState, RunKind
 from service.mergequeue.engine.suspicion import FailedTogether, Fate, Other, Suspicion
 from service.vocabulary import Blocker, BlockerCode, CheckOutcome, Role
 from tests.dashboard import queue_stage
@@ -144,6 +144,17 @@ async def test_one_that_failed_says_why_and_what_to_do(stage):
     assert "comment /merge again" in page.text
     assert BROKEN_CHECK.url in page.links
     assert "97 % to blame: failed alone once, failed with #12, which has merged" in page.text
+
+
+async def test_a_run_that_confirms_a_failure_is_not_called_a_search(stage):
+    first, again = failed(1, (7,)), failed(2, (7,), kind=RunKind.CONFIRMATION)
+    end: dict[str, Any] = {"state": EntryState.FAILED, "reason": Reason.REQUIRED_STATUS_FAILED}
+    detail = Detail(run=again.id, checks=(BROKEN_CHECK,))
+    left = ended(7, again, 3, detail=detail, verified_by=None, landed_sha=None, **end)
+    await stage.put(a_queue(), entries=(left,), runs=(first, again))
+    page = await seen(stage, f"{PATH}/7")
+    assert "\nrun 2\nonce more, to be sure of the failure\n" in page.text
+    assert "search for the cause" not in page.text
 
 
 TRACE = "\n".join(
