@@ -44,6 +44,8 @@ STYLES: Mapping[str, str] = {
     "DRAINING": "yellow",
 }
 MET, OPEN = "green", "yellow"
+# A condition that is met without being true has a mark of its own.
+CONDITION_GLYPHS: Mapping[str, str] = {"met": "✓", "skipped": "⊘", "excused": "!", "unknown": "?"}
 # While these last, conditions say how the required checks proceed.
 PROCEEDING = frozenset({"PENDING", "TESTING"})
 CHECK_GLYPHS: Mapping[str, str] = {
@@ -301,8 +303,9 @@ def print_explanation(answer: Json) -> None:
     line(f"#{answer['prNumber']} {state.text}  {answer['summary']}", state.style)
     is_over = bool(answer.get("failures")) and state_of(answer) == "FAILED"
     for condition in objects(answer.get("conditions")) if not is_over else ():
-        is_met = bool(condition["met"])
-        line(f"  {'✓' if is_met else '○'} {condition['text']}", MET if is_met else OPEN)
+        standing = str(condition.get("standing", "met" if condition["met"] else "open"))
+        style = MET if standing == "met" else OPEN
+        line(f"  {CONDITION_GLYPHS.get(standing, '○')} {condition['text']}", style)
     is_proceeding = state_of(answer) in PROCEEDING
     table = None if is_proceeding else answer.get("requiredChecks")
     _print_evidence(table, answer.get("failures"))
@@ -333,6 +336,7 @@ def _print_evidence(table: object, failures: object) -> None:
         line(f"  {CHECK_GLYPHS.get(str(one['state']), '○')} {one['text']}", MET if passed else OPEN)
         if one["state"] == "failed":
             _print_urls(one, "url")
+            _print_failed_before(one)
     if not isinstance(failures, dict):
         return
     named = {one["name"] for one in objects(table)}
@@ -340,6 +344,7 @@ def _print_evidence(table: object, failures: object) -> None:
         if check["name"] not in named:
             line(f"  ✗ {check['name']}", STYLES["FAILED"])
             _print_urls(check, "url")
+            _print_failed_before(check)
     _print_failed_tests(failures)
 
 
@@ -347,9 +352,12 @@ def _print_failed_tests(failures: Json) -> None:
     """Print the tests that failed with their logs, and how the cause was found."""
     tests = objects(failures.get("tests"))
     for nth, test in enumerate(tests):
-        excused = ", excused" if test["quarantined"] else ""
+        is_excused = bool(test["quarantined"])
+        known = test["knownAs"]
+        excused = ", excused" if is_excused and known != "excused" else ""
         also = f", also fails on {test['failsOn']}" if test.get("failsOn") else ""
-        line(f"  ✗ {test['name']} ({test['knownAs']}{excused}{also})", STYLES["FAILED"])
+        glyph, style = ("!", OPEN) if is_excused else ("✗", STYLES["FAILED"])
+        line(f"  {glyph} {test['name']} ({known}{excused}{also})", style)
         if test["message"]:
             line(f"      {test['message']}")
         if test["file"]:
@@ -364,6 +372,13 @@ def _print_failed_tests(failures: Json) -> None:
         line(f"  and {more:,} more")
     if failures.get("text"):
         line(f"  {failures['text']}")
+
+
+def _print_failed_before(check: Json) -> None:
+    """Print the jobs that had failed when a check began, each with its log."""
+    for job in objects(check.get("failedBefore")):
+        line(f"    ✗ {job['name']}", STYLES["FAILED"])
+        _print_urls(job, "url")
 
 
 def _print_urls(shown: Json, *names: str) -> None:

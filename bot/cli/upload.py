@@ -226,7 +226,7 @@ def check_reports(
 def _run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) -> int:
     """Run the command, upload its reports, print how that ended; return the exit code."""
     started_s = CLOCK.unix_s()
-    ran, spoken = _Ended(0, was_killed=False), list[bool]()
+    ran, spoken, odd_ends = _Ended(0, was_killed=False), list[bool](), list[str]()
     if command:
         job = live.Job(wanted.job, wanted.metadata, wanted.globs, wanted.reports_are_final)
         find_program(command)
@@ -235,10 +235,9 @@ def _run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) ->
             ran = _run(command, followed.variables, keeps_stdout=as_json)
         spoken = followed.spoken
         about_command = _command_metadata(command, ran, started_s)
+        odd_ends = _log_ends(followed.runner_ends)
         if followed.runner_ends:
             about_command["runner_ends"] = followed.runner_ends
-            for sentence in dict.fromkeys(runner_ends.sentences(followed.runner_ends)):
-                log(f"{sentence.rstrip('.')}.")
         wanted = wanted._replace(metadata={**wanted.metadata, **about_command})
     earlier = ci.triggering_run_of(os.environ)
     if earlier is not None:
@@ -248,6 +247,8 @@ def _run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) ->
     try:
         if reports.readable:
             send(wanted, reports, outcome)
+        elif odd_ends:
+            _send_end(wanted, reports)
     except RequestFailed as failed:
         outcome.failure = failed
     ending = verdict.ending_of(outcome, ran.code, strict=wanted.strict)
@@ -261,11 +262,36 @@ def _run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) ->
     return ending.exit_code
 
 
+def _log_ends(ends: Sequence[Json]) -> list[str]:
+    """Log the ends of runners that no report shows; return them."""
+    told = list(dict.fromkeys(runner_ends.sentences(ends)))
+    for sentence in told:
+        log(f"{sentence.rstrip('.')}.")
+    return told
+
+
+def _send_end(wanted: Upload, reports: Reports) -> None:
+    """Upload how the runner ended without a report, so that people read it; nothing depends on it.
+
+    A runner that was killed could write no report.
+    """
+    told = Outcome()
+    try:
+        send(wanted, reports, told)
+    except RequestFailed as failed:
+        log(f"how it ended was not sent: {failed.reason.rstrip('.')}.")
+    _log_pages(told)
+
+
 def _log_ending(outcome: Outcome, ending: Ending) -> None:
+    _log_pages(outcome)
+    log(ending.message)
+
+
+def _log_pages(outcome: Outcome) -> None:
     for address in sorted({str(each.get("html_url") or "") for each in outcome.received} - {""}):
         if not address.startswith("urn:"):  # the service knows no address of its pages
             log(f"results: {address}")
-    log(ending.message)
 
 
 def _repeat(wanted: Upload, command: Sequence[str], outcome: Outcome, *, is_able: bool) -> None:

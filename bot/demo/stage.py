@@ -187,7 +187,7 @@ class Stage:
             quarantine_enabled=True,
             auto_quarantine_enabled=True,
             auto_quarantine_statuses=["flaky"],
-            stable_branches=[story.MAIN.branch, branch],
+            stable_branches=[*dict.fromkeys((story.MAIN.branch, branch))],
             # CI runs the tests and nothing else, and sends no exit code.
             test_failure_exit_codes=["*=failure"],
         )

@@ -39,12 +39,15 @@ def upload(
 ) -> None:
     """Upload the reports and add the answers to `outcome`. Raises RequestFailed.
 
-    Goes on after an upload without results, or with too many.
+    Without a report it uploads how runners ended, if the metadata says so. Goes on after an upload
+    without results, or with too many.
     """
     progress = progress or Progress()
     reports = content.reports
     outcome.unread.extend(reports.unread)
     batches = list(files.batches(reports.readable))
+    if not batches and content.metadata.get("runner_ends"):
+        batches = [[]]
     about = {**content.metadata, **files.session_of(len(batches), reports.unread)}
     for index, batch in enumerate(batches):
         content_type, body = files.form(about, batch, b"" if index else content.codeowners)

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from service.accounts import page_addresses
 from service.dashboard import charts, marks, tabs
 from service.dashboard.readers import is_loopback
+from service.mergequeue.engine.states import RunKind
 from service.mergequeue.wording import history
 from service.text import markdown, times, traces
 from service.text.phrases import Code, Commit, Moment, Page, Part, Phrase, Pull
@@ -139,6 +140,11 @@ def outside(url: str | None) -> str | None:
     return url if is_web else None
 
 
+def _purpose(kind: RunKind) -> str:
+    """Return why such a run began, as a line of its own; empty for a usual one."""
+    return history.purpose(kind).lstrip(" ,")
+
+
 FILTERS: Mapping[str, Callable[..., object]] = {
     "clock": clock,
     "day": charts.day_label,
@@ -151,6 +157,7 @@ FILTERS: Mapping[str, Callable[..., object]] = {
     "plain": markdown.plain,
     "pieces": pieces,
     "priority": history.priority_name,
+    "purpose": _purpose,
     "queue_path": page_addresses.queue,
     "short": _short,
     "second": second,

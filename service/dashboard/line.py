@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from service.dashboard import marks
 from service.dashboard.marks import Mark
+from service.mergequeue.engine.checked import checked_of
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Bisection, Entry, MergeQueue, Run
@@ -272,6 +273,11 @@ def stacked_on(value: MergeQueue, run: Run) -> Phrase:
 
 def checks_of(run: Run) -> tuple[CheckShown, ...]:
     """Return the required statuses of a run with their present result."""
+    if run.contained or run.reused_from is not None:
+        # No report on its own commit counts.
+        return tuple(
+            CheckShown(one.name, one.url, marks.of_checked(one)) for one in checked_of(run)
+        )
     return tuple(
         CheckShown(one.required.name, one.named.url, marks.of_standing(one, run))
         for one in verdict.standings_of(run)

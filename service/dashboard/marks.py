@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from service.mergequeue.engine.checked import CheckedName, Ended
-from service.mergequeue.engine.culprits import failing
-from service.mergequeue.engine.culprits.verdict import Standing
+from service.mergequeue.engine.culprits import failing, verdict
+from service.mergequeue.engine.explaining.conditions import Standing
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
 from service.mergequeue.engine.states import EntryState, QueueState, RunPhase, RunStatus
 from service.mergequeue.reasons.record import HoldScope, WhoMustAct
@@ -74,6 +74,14 @@ _ENDED: Mapping[Ended, Mark] = {
     Ended.OPEN: Mark("no result", "todo", "wait"),
 }
 
+CONDITIONS: Mapping[Standing, Mark] = {
+    Standing.MET: Mark("met", "ok", "good"),
+    Standing.SKIPPED: Mark("skipped", "skip", "odd"),
+    Standing.EXCUSED: Mark("excused", "shield", "shield"),
+    Standing.UNKNOWN: Mark("not judged", "unknown", "odd"),
+    Standing.OPEN: Mark("open", "todo", "wait"),
+}
+
 WHO: Mapping[WhoMustAct, str] = {
     WhoMustAct.NOBODY: "Headgate",
     WhoMustAct.AUTHOR: "the author",
@@ -128,7 +136,7 @@ def of_checked(one: CheckedName) -> Mark:
     return _ENDED[one.ended]
 
 
-def of_standing(standing: Standing, run: Run) -> Mark:
+def of_standing(standing: verdict.Standing, run: Run) -> Mark:
     """Return the mark of a required status in a run."""
     if standing.required.name in run.excused:
         return _EXCUSED

@@ -1,7 +1,7 @@
 """The health of a queue: where time goes, what merges, what leaves and why."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from service.accounts import page_addresses
@@ -9,7 +9,7 @@ from service.accounts.tenants import RepositoryRecord
 from service.dashboard import page_of_lists, page_of_queues
 from service.dashboard.charts import Chart, Series, day_label, duration
 from service.errors import Malformed
-from service.mergequeue.engine.explaining.rates import MINUTE_S
+from service.mergequeue.engine.explaining.rates import ASSUMED, MINUTE_S
 from service.mergequeue.operations import overview, queue_access, statistics
 from service.mergequeue.operations.statistics import Bucket, Part, Statistics
 from service.mergequeue.wording import endings
@@ -73,6 +73,11 @@ class HealthPage:
             slowest = max(rates.minutes, key=rates.minutes.__getitem__)
             words.append(f"{slowest} takes {duration(rates.minutes[slowest] * MINUTE_S)}")
         return ", ".join(words)
+
+    @property
+    def rates_are_assumed(self) -> bool:
+        """Whether its own runs have moved none of them."""
+        return replace(self.numbers.rates, minutes={}) == ASSUMED
 
     @property
     def ejections(self) -> tuple[Cause, ...]:

@@ -81,6 +81,7 @@ class ConditionRow:
 
     clause: Phrase
     is_met: bool
+    mark: Mark
     is_now: bool
     who: str
     since: datetime | None
@@ -142,6 +143,11 @@ class PullRequestPage:
     def tests(self) -> tuple[tuple[failed_tests.FailedTest, Phrase], ...]:
         """Failed tests of its last run, each with what is known of it in words."""
         return tuple((one, failed_tests.known_of(one)) for one in self.text.tests.shown)
+
+    @property
+    def killed(self) -> tuple[Phrase, ...]:
+        """A sentence for each test runner of its last run that was killed."""
+        return tuple(failed_tests.killed_runners(self.text.tests.killed))
 
 
 def made_of(page: PageOfPullRequest, now: datetime) -> PullRequestPage:
@@ -222,6 +228,7 @@ def _condition(one: Condition, queue: MergeQueue, entry: Entry, *, is_now: bool)
     return ConditionRow(
         clause=phrases.capitalized(clause) if one.met else phrase("Waits until {}", clause),
         is_met=one.met,
+        mark=marks.CONDITIONS[one.standing],
         is_now=is_now,
         who="" if one.met else who,
         since=one.since,

@@ -13,7 +13,7 @@ from service.mergequeue.engine.states import RunKind
 from service.mergequeue.operations import testing
 from service.mergequeue.operations.page_of_run import PageOfRun
 from service.mergequeue.operations.views import TestingView
-from service.mergequeue.wording import checked_names, endings, history
+from service.mergequeue.wording import checked_names, endings, failed_tests, history
 from service.text import phrases
 from service.text.phrases import Phrase
 from service.vocabulary import Check, CheckKind
@@ -57,6 +57,7 @@ class RunPage:
     warnings: tuple[Phrase, ...]
     source: Phrase
     gaps: tuple[tuple[str, tuple[str, ...]], ...]
+    killed: tuple[Phrase, ...]
 
     @property
     def queue(self) -> MergeQueue:
@@ -109,6 +110,7 @@ def made_of(page: PageOfRun, now: datetime) -> RunPage:
         warnings=tuple(checked_names.of_run(run, now)) if run.sha else (),
         source=phrases.source(run.required_source),
         gaps=tuple(testing.unexcused_reasons_of(run).items()),
+        killed=tuple(failed_tests.killed_runners(page.view.killed)),
     )
 
 

@@ -142,6 +142,7 @@ def build_links() -> Links:
             explained_by_now=failed_checks.explained_by_now,
             excuse_proof=_excuse_proof,
             are_known_flaky=run_failures.are_known_flaky,
+            killed_in=run_failures.killed_in,
         ),
         QueueLinks(
             tested_run=_tested_run,

@@ -15,11 +15,18 @@ from service.database.database import Tx
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Run
 from service.mergequeue.operations.views import FailedTest as ListedFailure
-from service.mergequeue.wording.failed_tests import NONE, FailedTest, FailedTests, Standing
+from service.mergequeue.wording.failed_tests import (
+    NONE,
+    FailedTest,
+    FailedTests,
+    KilledRunner,
+    Standing,
+)
 from service.runtime import Runtime
 from service.testhealth.operations import answers, failure_texts, records
 from service.testhealth.operations.records import RepositoryContext
 from service.testhealth.reports.uploads import UploadClass
+from service.testhealth.runner_ends import EndReason
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import cases, figures, listings, uploads
 from service.testhealth.store import states as test_states
@@ -65,8 +72,9 @@ def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> Failed
     """Return the tests that failed in the end, by the newest results of each of the run's jobs."""
     sent = () if run.sha is None else _sent(session, queue, run, run.sha)
     found = _named(session, runtime, queue, sent, Since(run.created_at, run.prs))
+    killed = killed_in(session, queue, run)
     if found is NONE:
-        return NONE
+        return replace(NONE, killed=killed) if killed else NONE
     red_on_base = frozenset(run.evidence.red_on_base if run.evidence else ())
     return replace(
         found,
@@ -76,7 +84,27 @@ def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> Failed
         ),
         gaps=tuple(run.evidence.gaps.items()) if run.evidence is not None else (),
         revoked=verdict.revoked_of(run),
+        killed=killed,
     )
+
+
+def killed_in(session: Tx, queue: QueueRef, run: Run) -> tuple[KilledRunner, ...]:
+    """Return the test runners that were killed in its jobs, by the last attempt of each."""
+    if run.sha is None:
+        return ()
+    # Also what came without a report, which is no evidence.
+    sent = [
+        each
+        for each in uploads.of_sha(session, queue.repository_id, run.sha)
+        if each.kind == UploadClass.QUEUE.value and each.received_at >= run.reported_since
+    ]
+    found = [
+        KilledRunner(end.runner, each.job, each.command_exit_code)
+        for each in _last(sent)
+        for end in each.runner_ends
+        if end.reason is EndReason.KILLED
+    ]
+    return tuple(dict.fromkeys(found))
 
 
 def named_on(session: Tx, runtime: Runtime, queue: QueueRef, pr: int, head: Sha) -> FailedTests:

@@ -142,6 +142,16 @@ def test_parts_come_in_order_and_number(parts, said):
     assert fault(*parts) == said
 
 
+def test_a_runner_that_was_killed_may_be_told_without_a_file():
+    end = '{"run": "1", "runner": "pytest", "reason": "killed"}'
+    told = read(a_part("metadata", f'{METADATA[:-1]}, "runner_ends": [{end}]}}'))
+    assert (len(told.asked.runner_ends), told.files) == (1, ())
+    assert fault(a_part("metadata", f'{METADATA[:-1]}, "runner_ends": []}}')) == (
+        "/file",
+        "missing",
+    )
+
+
 def test_a_hundred_files_are_taken():
     assert len(read(META, *[FILE] * 100).files) == 100
 

@@ -94,7 +94,7 @@ async def form_of(request: web.Request) -> dict:
     sent = await request.post()
     files = {
         each.filename: gzip.decompress(each.file.read())
-        for each in sent.getall("file")
+        for each in sent.getall("file", ())
         if isinstance(each, web.FileField)
     }
     owners = {"codeowners": sent["codeowners"]} if "codeowners" in sent else {}
@@ -303,6 +303,11 @@ def a_step(kind: str = "WAIT", **differences) -> dict:
     return step | differences
 
 
+def a_condition(code: str, standing: str, text: str) -> dict:
+    """A condition of an explanation."""
+    return {"code": code, "met": standing != "open", "standing": standing, "text": text}
+
+
 def an_explanation(state: str = "PENDING", **differences) -> dict:
     """An explanation."""
     explanation = {
@@ -311,8 +316,8 @@ def an_explanation(state: str = "PENDING", **differences) -> dict:
         "reason": "now_ready",
         "summary": "In the queue, 3rd of 7.",
         "conditions": [
-            {"code": "queue_running", "met": True, "text": "The queue is running."},
-            {"code": "free_slot", "met": False, "text": "2 of 2 test slots are in use."},
+            a_condition("queue_running", "met", "The queue is running."),
+            a_condition("free_slot", "open", "2 of 2 test slots are in use."),
         ],
         "next": {"what": "A test run ends.", "at": None, "pullRequests": [1, 2]},
         "ahead": [1, 2],

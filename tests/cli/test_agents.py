@@ -136,7 +136,7 @@ async def test_what_failed_is_told_with_its_tests_its_logs_and_how_sure_it_is(ap
     assert told["page"] == PAGE
     assert told["next"] == "A test run ends."
     (check,) = told["failures"]["checks"]
-    assert check == {"name": "unit", "url": LOG, "because": None}
+    assert check == {"name": "unit", "url": LOG, "because": None, "failed_before": []}
     (test,) = told["failures"]["tests"]
     assert (test["file"], test["line"], test["message"]) == ("tests/cart.py", 12, "10.01 != 10.0")
     assert (test["known_as"], test["quarantined"], test["log"]) == ("new", False, LOG)

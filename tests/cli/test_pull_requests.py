@@ -20,6 +20,7 @@ from tests.cli.service import (
     LOG,
     PAGE,
     SKIPPED,
+    a_condition,
     a_record,
     a_step,
     an_explanation,
@@ -150,6 +151,21 @@ def test_explain_says_what_is_met_and_what_is_open(api, capsys):
     ]
 
 
+def test_explain_ticks_off_no_condition_that_counts_without_being_so(api, capsys):
+    conditions = [
+        a_condition("status_passed", "skipped", "Check `e2e` was skipped."),
+        a_condition("status_passed", "excused", "Check `unit` failed, excused."),
+        a_condition("undoes_landed_work", "unknown", "Whether it takes back work was not judged."),
+    ]
+    api.says("/explainPullRequest", an_explanation(conditions=conditions))
+    assert headgate("explain", "3") == 0
+    said = capsys.readouterr().out
+    assert "  ⊘ Check `e2e` was skipped.\n" in said
+    assert "  ! Check `unit` failed, excused.\n" in said
+    assert "  ? Whether it takes back work was not judged.\n" in said
+    assert "✓" not in said
+
+
 def test_explain_names_those_it_is_tested_on_the_search_and_what_is_believed(api, capsys):
     search = "The cause is found (among #3 and #4; #1 and #2 passed; 1 test run under way)."
     conditions = [
@@ -202,6 +218,14 @@ def test_explain_names_what_failed_where_to_look_and_how_sure_it_is(api, capsys)
         "Required  lint, test",
         f"Page      {PAGE}",
     ]
+
+
+def test_an_excused_failure_is_called_so_once_and_has_not_the_mark_of_a_failure(api, capsys):
+    test = FAILURES["tests"][0] | {"knownAs": "excused", "quarantined": True, "failsOn": None}
+    answer = an_explanation("FAILED", failures=FAILURES | {"tests": [test]})
+    api.says("/explainPullRequest", answer)
+    assert headgate("explain", "3") == 0
+    assert "  ! tests/cart.py::test_total (excused)\n" in capsys.readouterr().out
 
 
 def test_land_says_the_same_after_a_failure(api, capsys):

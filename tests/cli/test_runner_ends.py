@@ -31,6 +31,7 @@ SENT = {
     "unloaded": [],
     "errors_outside": [],
 }
+LINE_OF_START, LINE_OF_END = (f"{json.dumps(line)}\n" for line in (START, END))
 KILLED = {"run": "1", "runner": "pytest", "reason": "killed"}
 
 
@@ -144,3 +145,34 @@ def test_it_is_sent_with_the_reports(api, lines, sent):
     assert app.run([*options, "--", sys.executable, "-c", program]) == 0
     (asked,) = [body for path, body, _ in api.asked if path == UPLOAD]
     assert asked.get("runner_ends") == sent
+
+
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_an_odd_end_is_sent_without_a_report_and_changes_no_exit_code(api, capsys, is_taken):
+    api.says("/tokens/self", {"organization": {"slug": "octo", "host": "github.com"}})
+    if is_taken:
+        api.says(UPLOAD, an_upload(failed=0, html_url="https://headgate.test/octo/1"))
+    else:
+        api.refuses(UPLOAD, 400, "invalid_field")
+    program = (
+        f"import os; live = open(os.environ['HEADGATE_LIVE'], 'a'); live.write({LINE_OF_START!r});"
+        " live.flush(); os.kill(os.getpid(), 9)"
+    )
+    options = ["test", "--junit", "*.xml", "--sha", SHA, "--no-progress", "--strict"]
+    assert app.run([*options, "--", sys.executable, "-c", program]) == 137
+    asked = [body for path, body, _ in api.asked if path == UPLOAD]
+    assert [(each["runner_ends"], each["files"]) for each in asked] == [([KILLED], {})]
+    said = capsys.readouterr().err
+    assert ("results: https://headgate.test/octo/1" in said) == is_taken
+    assert ("how it ended was not sent" in said) != is_taken
+    assert said.endswith("the command was ended by signal 9: exit code 137.\n")
+
+
+def test_a_plain_end_without_a_report_is_not_sent(api):
+    program = (
+        "import os; live = open(os.environ['HEADGATE_LIVE'], 'a');"
+        f" live.write({LINE_OF_START!r} + {LINE_OF_END!r})"
+    )
+    options = ["test", "--junit", "*.xml", "--sha", SHA, "--no-progress"]
+    assert app.run([*options, "--", sys.executable, "-c", program]) == 0
+    assert [path for path, *_ in api.asked if path == UPLOAD] == []

@@ -162,7 +162,8 @@ async def test_a_queue_without_a_past_says_so(stage):
         page = await browser.see(PATH, host="localhost")
     assert "Nothing merged in this time" in page.text
     assert "None did." in page.text
-    said = "2.0 % of test runs flake, 3.0 % of pull requests conflict, "
+    assumed = "The queue plans with what is assumed until its own test runs say more: "
+    said = f"{assumed}2.0 % of test runs flake, 3.0 % of pull requests conflict, "
     assert f"{said}0.0 % of failures are foreseen." in page.text
 
 
@@ -171,7 +172,8 @@ async def test_the_page_and_the_endpoint_name_the_rates_that_the_queue_plans_wit
     await stage.put(replace(a_queue(), rates=Rates(0.019, 0.0412, minutes, 0.4)))
     async with stage.browsing() as browser:
         page = await browser.see(PATH, host="localhost")
-    said = "1.9 % of test runs flake, 4.1 % of pull requests conflict, "
+    said = "the rates of its newest test runs: 1.9 % of test runs flake, "
+    said += "4.1 % of pull requests conflict, "
     assert f"{said}40.0 % of failures are foreseen, unit takes 12 min." in page.text
     found = await statistics.load_statistics(stage.runtime, stage.queue, 7)
     shown = answers.MeasuredRates.of(found.rates).model_dump()

@@ -6,15 +6,17 @@ from typing import Any
 import pytest
 
 from service.accounts import access
+from service.landed_work import WorkJudged
 from service.mergequeue.engine.model import NOTHING, Detail
 from service.mergequeue.engine.reasons import Cause, Reason
-from service.mergequeue.engine.states import EntryState
+from service.mergequeue.engine.states import EntryState, RunKind
 from service.mergequeue.engine.suspicion import FailedTogether, Fate, Other, Suspicion
 from service.vocabulary import Blocker, BlockerCode, CheckOutcome, Role
 from tests.dashboard import queue_stage
 from tests.dashboard.browsing import parsed, token_of
 from tests.dashboard.queue_stage import (
     BROKEN_CHECK,
+    REQUIRED,
     a_check,
     a_queue,
     a_run,
@@ -24,6 +26,7 @@ from tests.dashboard.queue_stage import (
     failed,
     in_run,
     passed,
+    sha_of,
     story,
 )
 from tests.harness.expect import expect
@@ -143,6 +146,17 @@ async def test_one_that_failed_says_why_and_what_to_do(stage):
     assert "97 % to blame: failed alone once, failed with #12, which has merged" in page.text
 
 
+async def test_a_run_that_confirms_a_failure_is_not_called_a_search(stage):
+    first, again = failed(1, (7,)), failed(2, (7,), kind=RunKind.CONFIRMATION)
+    end: dict[str, Any] = {"state": EntryState.FAILED, "reason": Reason.REQUIRED_STATUS_FAILED}
+    detail = Detail(run=again.id, checks=(BROKEN_CHECK,))
+    left = ended(7, again, 3, detail=detail, verified_by=None, landed_sha=None, **end)
+    await stage.put(a_queue(), entries=(left,), runs=(first, again))
+    page = await seen(stage, f"{PATH}/7")
+    assert "\nrun 2\nonce more, to be sure of the failure\n" in page.text
+    assert "search for the cause" not in page.text
+
+
 TRACE = "\n".join(
     [
         "tests/ui/test_total.py:27",
@@ -201,6 +215,19 @@ async def test_one_that_tests_shows_each_required_check_as_a_condition(stage):
     assert "Waits until check e2e passes (running)" in page.text
     assert "CI since" in " ".join(page.text.split())
     assert "Nobody needs to act." in page.text
+
+
+async def test_what_counts_without_being_so_has_a_mark_of_its_own(stage):
+    outcomes = (CheckOutcome.SKIPPED, CheckOutcome.FAILED, CheckOutcome.RUNNING)
+    run = a_run(12, (12,), outcomes=outcomes, excused=REQUIRED[1:2])
+    unknown = WorkJudged(sha_of(12), run.base_tip.sha, trouble="its commits are too many")
+    await stage.put(a_queue(in_run(run, 1, work=unknown), [run]))
+    page = await seen(stage, f"{PATH}/12")
+    images = [attrs for tag, attrs in page.tags if tag == "svg" and attrs.get("role") == "img"]
+    labels = [attrs["aria-label"] for attrs in images]
+    assert "Whether it takes back merged work was not judged: its commits are too many" in page.text
+    # What is met is that the test branch is created, and what is open last is that it lands.
+    assert labels == ["not judged", "met", "excused", "skipped", "open", "open"]
 
 
 @pytest.mark.parametrize("number", ["8", "x", "9" * 30, "-1"])

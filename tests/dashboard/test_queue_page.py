@@ -79,6 +79,15 @@ async def test_one_pull_request_and_no_estimate_say_how_long_it_has_run(stage):
     assert "8 min so far" in page.text
 
 
+async def test_checks_whose_result_is_reused_are_not_shown_as_if_they_were_to_come(stage):
+    run = passed(12, (12,), checks=(), reused_from="run-3")
+    await stage.put(a_queue(in_run(run, 1), [run]))
+    page = await seen(stage)
+    labels = [attrs.get("aria-label") for tag, attrs in page.tags if tag == "svg"]
+    assert labels.count("passed before") == 3
+    assert "not reported yet" not in labels
+
+
 async def test_an_empty_queue_says_how_to_submit(stage):
     page = await seen(stage)
     assert "Running: the queue is empty" in page.text

@@ -65,10 +65,22 @@ async def test_values_have_their_default_meaning_and_source(stage):
     assert PATH in queue.links
     assert "headgate.yml, line 7: `batch` must be <yes>." in page.text
     assert "test runs at the same timeconcurrency, default 1" in page.text
-    assert page.text.count("set on the queue") == 3
+    # By the order of precedence, twice by `concurrency`, and by `batch`, which is not the default.
+    assert page.text.count("set on the queue") == 4
     assert page.text.count("read-only: set in .github/headgate.yml") == 1
     (locked,) = (given for tag, given in page.tags if given.get("id") == "batchingMinSize")
     assert ("readonly" in locked, "name" in locked) == (True, False)
+
+
+async def test_a_value_that_is_not_the_default_is_never_called_so(stage):
+    # A queue that is made with a concurrency takes it for its searches too.
+    config = QueueConfig(concurrency=4, bisection_concurrency=4)
+    await stage.put(a_queue(config=config, chosen=("concurrency",)))
+    async with stage.browsing() as browser:
+        page = await browser.see(PATH, host="localhost")
+    of_searches = page.text.split("bisectionConcurrency, default 1")[1]
+    assert of_searches.split("Testing timeout")[0].split() == ["set", "on", "the", "queue"]
+    assert "\nCI minutes per submitter" in page.text
 
 
 async def test_the_page_says_what_the_queue_does_and_where_that_comes_from(stage):

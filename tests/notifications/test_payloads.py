@@ -135,7 +135,13 @@ def test_one_that_left_is_told_with_what_failed():
     assert body["failures"] == {
         "text": "It failed in 2 test runs.",
         "checks": [
-            {"name": "unit", "url": "https://ci.example/1", "because": None, "foreseen": None}
+            {
+                "name": "unit",
+                "url": "https://ci.example/1",
+                "because": None,
+                "foreseen": None,
+                "failed_before": [],
+            }
         ],
         "tests": [
             {

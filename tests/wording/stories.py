@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from service.mergequeue.engine.checked import CheckedName, checked_of
+from service.mergequeue.engine.checked import CheckedName, Ended, Place, checked_of
 from service.mergequeue.engine.explaining.conditions import (
     Condition,
     ConditionCode,
@@ -25,7 +25,7 @@ from service.mergequeue.engine.outputs import (
     RunStarted,
 )
 from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
-from service.mergequeue.engine.reported import Doomed
+from service.mergequeue.engine.reported import Doomed, FailedBefore
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
 from service.mergequeue.wording.situation import Landed, PullRequestText
 from service.provenance import Proof
@@ -47,6 +47,7 @@ from tests.wording.builders import (
     BOB,
     HEAD,
     LANDED,
+    LINT,
     NEW_HEAD,
     NOW,
     SUBMITTED_AT,
@@ -415,6 +416,21 @@ def foreseen_rejected() -> PullRequestText:
     detail = Detail(run=RUN, checks=(Named(DOOM.required, DOOM.url, doom=DOOM),), is_confirmed=True)
     run = _doomed_run(RunStatus.FAILED)
     return ended(EntryState.FAILED, Reason.REQUIRED_STATUS_FAILED, detail, run=run)
+
+
+def failed_behind_a_gate() -> PullRequestText:
+    """Rejected by a required check that failed after two jobs of its CI run had failed."""
+    pages = (("unit (1)", f"{TEST.url}1"), ("e2e | web", f"{TEST.url}2"))
+    after = FailedBefore(pages)
+    named = Named("test (3.12)", TEST.url, after=after)
+    shown = ended(
+        EntryState.FAILED, Reason.REQUIRED_STATUS_FAILED, Detail(run=RUN, checks=(named, LINT))
+    )
+    table = (
+        CheckedName("test (3.12)", Ended.FAILED, Place.TEST_BRANCH, RUN, NEW_HEAD, after=after),
+        CheckedName("lint", Ended.FAILED, Place.TEST_BRANCH, RUN, NEW_HEAD),
+    )
+    return replace(shown, checked=table)
 
 
 def taken_back() -> PullRequestText:

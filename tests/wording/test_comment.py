@@ -64,6 +64,7 @@ STORIES = {
     "merged-tip-passed": stories.landed_before_the_rest(RunStatus.SUCCEEDED),
     "merged-tip-failed": stories.landed_before_the_rest(RunStatus.FAILED),
     "failed": stories.failed(),
+    "failed-behind-a-gate": stories.failed_behind_a_gate(),
     "found-in-a-batch": stories.found_in_a_batch(),
     "timed-out": stories.ended(
         FAILED,
@@ -105,6 +106,7 @@ def test_the_status_comment(name):
 
 ANNOUNCED = {
     "failed",
+    "failed-behind-a-gate",
     "found-in-a-batch",
     "check-foreseen-rejected",
     "timed-out",

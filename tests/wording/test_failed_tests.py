@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.wording import failed_tests, notices
-from service.mergequeue.wording.failed_tests import FailedTest, FailedTests, Standing
+from service.mergequeue.wording.failed_tests import FailedTest, FailedTests, KilledRunner, Standing
 from service.text import markdown
 from tests.harness.expect import expect
 from tests.wording import hygiene, stories
@@ -169,3 +169,15 @@ def test_whatever_tests_are_called_is_inert(tests):
     for is_above in (True, False):
         farewell = notices.failure_comment(view, is_above=is_above)
         assert hygiene.faults(farewell, mentions=("alice",)) == []
+
+
+def test_each_runner_that_was_killed_is_told_and_at_most_five():
+    killed = (KilledRunner("pytest", "unit", 137), KilledRunner("`jest`\n", "", 0))
+    told = failed_tests.section(FailedTests(killed=killed), LINKS, NOW).split("\n\n")
+    assert told == [
+        "⚠️ The test runner `pytest` was killed in job `unit`, as when its memory runs out"
+        " (exit code 137): it began and never said how it ended.",
+        "⚠️ The test runner `` `jest` `` was killed: it began and never said how it ended.",
+    ]
+    many = tuple(KilledRunner("pytest", f"unit ({nth})", 1) for nth in range(9))
+    assert len(failed_tests.killed_runners(many)) == 5

@@ -65,6 +65,20 @@ class Reporter(Answer):
     attempt: int | None
 
 
+class FailedJob(Answer):
+    """A job that had failed when a failed check began."""
+
+    name: str
+    url: str
+
+
+FailedBefore = Annotated[
+    list[FailedJob],
+    OR_EMPTY,
+    Field(description="Jobs of its check suite that had failed when it began."),
+]
+
+
 class RequiredCheck(Answer):
     """A required check and the report that counts for it."""
 
@@ -79,6 +93,7 @@ class RequiredCheck(Answer):
     because: str | None = Field(description="Why it was skipped, excused or optional.")
     tests: list[str] = Field(description="Tests whose failures are excused.")
     proof: str | None = Field(description="What proves the report that excuses it.")
+    failed_before: FailedBefore
 
 
 RequiredChecks = Annotated[list[RequiredCheck], OR_EMPTY]
@@ -90,6 +105,7 @@ class FailedCheck(Answer):
     name: str
     url: str | None = Field(description="Its log.")
     because: str | None = Field(description="The failed job, because of which it was skipped.")
+    failed_before: FailedBefore
 
 
 class FailedTest(Answer):
@@ -243,6 +259,9 @@ class Condition(Answer):
 
     code: str
     met: bool
+    standing: str | None = Field(
+        description="met, open, or why it counts: skipped, excused, unknown (not judged)."
+    )
     text: str
     who_must_act: Acting
     since: str | None

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from service.errors import ServiceError
 from service.http.callers import Call
+from service.mergequeue.api import responses
 from service.mergequeue.api.models.answers import next_steps as answers
 from service.mergequeue.api.models.answers.runs import IncompleteReport
 from service.mergequeue.engine.reasons import Reason
@@ -76,6 +77,7 @@ def failures(found: Failures | None) -> answers.FailuresShown | None:
                 url=one.url or None,
                 because=one.because or None,
                 foreseen=foreseen.told(one),
+                failed_before=responses.failed_jobs(one.after),
             )
             for one in found.checks
         ],

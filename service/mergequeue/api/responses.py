@@ -24,6 +24,7 @@ from service.mergequeue.engine.outputs import (
     QueueStateChanged,
     Recorded,
 )
+from service.mergequeue.engine.reported import FailedBefore
 from service.mergequeue.engine.states import FINAL
 from service.mergequeue.operations.views import PullRequestView, QueueView, TimelineEvent
 from service.mergequeue.wording import checked_names, history, holds, reasons, rule_notes, situation
@@ -114,9 +115,16 @@ def required_checks(table: Sequence[CheckedName]) -> list[run_answers.RequiredCh
             because=one.because or None,
             tests=list(one.tests),
             proof=None if one.proof is None else one.proof.value,
+            failed_before=failed_jobs(one.after),
         )
         for one in table
     ]
+
+
+def failed_jobs(before: FailedBefore | None) -> list[run_answers.FailedJobShown]:
+    """Return the jobs that had failed when a check began."""
+    jobs = () if before is None else before.jobs
+    return [run_answers.FailedJobShown(name=name, url=url) for name, url in jobs]
 
 
 def _reporter(reporter: Reporter | None) -> run_answers.CheckReporter | None:

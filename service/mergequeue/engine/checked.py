@@ -12,6 +12,7 @@ from types import MappingProxyType
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Entry, Run
 from service.mergequeue.engine.replacing import replace
+from service.mergequeue.engine.reported import FailedBefore
 from service.mergequeue.engine.states import FINAL, RunKind
 from service.provenance import Proof
 from service.vocabulary import CheckKind, CheckOutcome, Sha
@@ -57,7 +58,7 @@ class CheckedName:
     `run` is the run that has the report, `sha` the commit it is about. `because` says in words why
     it was skipped, excused or optional, or failed without having run or before its end; names of
     others stand between backticks. `tests` are the names of excused tests, `proof` is what proves
-    their report.
+    their report. `after` are jobs that had failed before a failed one began.
     """
 
     name: str
@@ -70,6 +71,7 @@ class CheckedName:
     because: str = ""
     tests: tuple[str, ...] = ()
     proof: Proof | None = None
+    after: FailedBefore | None = None
 
 
 REVOKED = (
@@ -150,6 +152,7 @@ def _checked(run: Run, one: verdict.Standing, names: Mapping[str, str]) -> Check
         because=_BECAUSE.get(ended) or _because(one),
         tests=tests,
         proof=_proof_of(run, name) if ended is Ended.EXCUSED else None,
+        after=one.after if ended is Ended.FAILED else None,
     )
 
 

@@ -14,7 +14,14 @@ from service.landed_work import WorkJudged
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.records import Record, UntestedTip
-from service.mergequeue.engine.reported import CheckHistory, Doomed, Evidence, Facts, Rates
+from service.mergequeue.engine.reported import (
+    CheckHistory,
+    Doomed,
+    Evidence,
+    Facts,
+    FailedBefore,
+    Rates,
+)
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
 from service.mergequeue.engine.suspicion import Suspicion
 from service.mergequeue.engine.targets import Targets
@@ -53,7 +60,8 @@ class Named:
     """A check with its page; `raw`: the word for one that did not run; `foreign` does not count.
 
     `because`: the job for which CI skipped it. `why`: where it runs, if not on test branches.
-    `doom`: it has not ended, and counts as failed by this part of the CI.
+    `doom`: it has not ended, and counts as failed by this part of the CI. `after`: it failed after
+    these jobs.
     """
 
     name: str
@@ -63,6 +71,7 @@ class Named:
     raw: str = ""
     why: str = ""
     doom: Doomed | None = None
+    after: FailedBefore | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,21 @@ class Doomed:
         return f"step `{self.step}` of {job} failed" if self.step else f"{job} failed"
 
 
+JOBS_MAX = 20
+"""Jobs that are named beside one failed check."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedBefore:
+    """The jobs of its check suite that had failed when a failed check began.
+
+    `jobs` are their names and pages, the first that failed first; `more` are left out.
+    """
+
+    jobs: tuple[tuple[str, str], ...]
+    more: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class CheckHistory:
     """The places where required checks run, as far as proved (docs/design/skipped-checks.md 1).

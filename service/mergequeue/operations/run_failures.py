@@ -7,7 +7,7 @@ from service.database.database import Tx
 from service.mergequeue.engine.inputs import Input
 from service.mergequeue.engine.model import Run
 from service.mergequeue.operations.views import FailedTest
-from service.mergequeue.wording.failed_tests import FailedTests
+from service.mergequeue.wording.failed_tests import FailedTests, KilledRunner
 from service.provenance import Proof
 from service.runtime import Runtime
 from service.vocabulary import QueueRef, Sha
@@ -23,7 +23,8 @@ class RunFailures:
     excuses. It raises the provider's errors, and so does `explained_by_now`, which returns whether
     what is known today explains each failed check of a run. `excuse_proof` returns what must prove
     a report that excuses a failed check of the repository. `are_known_flaky` returns whether tests
-    failed on a commit of a branch, and all of them are known as flaky.
+    failed on a commit of a branch, and all of them are known as flaky. `killed_in` returns the test
+    runners that were killed in the jobs of a run.
     """
 
     named_in: Callable[[Tx, Runtime, QueueRef, Run], FailedTests]
@@ -34,3 +35,4 @@ class RunFailures:
     explained_by_now: Callable[[Runtime, QueueRef, Run], Awaitable[bool]]
     excuse_proof: Callable[[Tx, int], Proof]
     are_known_flaky: Callable[[Tx, int, Sha], bool]
+    killed_in: Callable[[Tx, QueueRef, Run], tuple[KilledRunner, ...]]

@@ -42,6 +42,7 @@ def _details(
     if run is None:
         return None
     repository = access.repository(session, queue.repository_id)
+    failures = runtime.links.of(RunFailures)
     vehicle = runs.draft_pull_request_of(session, run.id)
     names = {one.required.name: one.outcome for one in verdict.standings_of(run)}
     return TestingView(
@@ -56,7 +57,8 @@ def _details(
         waiting_on=_waiting_on(value, run),
         missing=tuple(name for name, outcome in names.items() if outcome is None),
         failed=tuple(name for name, outcome in names.items() if outcome is CheckOutcome.FAILED),
-        failed_tests=runtime.links.of(RunFailures).listed_in(session, queue, run),
+        failed_tests=failures.listed_in(session, queue, run),
+        killed=failures.killed_in(session, queue, run),
         checked=checked_names.read_table(session, runtime, queue, run),
     )
 

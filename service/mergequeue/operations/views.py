@@ -16,6 +16,7 @@ from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue, RequiredSet, Run
 from service.mergequeue.engine.outputs import Recorded
 from service.mergequeue.engine.states import RunStatus
+from service.mergequeue.wording.failed_tests import KilledRunner
 from service.mergequeue.wording.next_steps import DescribedStep
 from service.mergequeue.wording.situation import PullRequestText, Tables
 from service.text.times import TimeLeft
@@ -138,6 +139,7 @@ class TestingView:
     failed: tuple[str, ...]
     failed_tests: tuple[FailedTest, ...]
     checked: tuple[CheckedName, ...] = ()
+    killed: tuple[KilledRunner, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,6 +219,7 @@ class ListedRun:
     status: RunStatus
     conclusion: EntryState | None
     is_of_search: bool
+    kind: RunKind
     began_search: bool
     cause: str | None
     created_at: datetime
@@ -355,6 +356,7 @@ def built_runs(
             status=_status(row.id, RunStatus(row.status), run_filter),
             conclusion=_conclusion_of_first(tested[row.id]),
             is_of_search=RunKind(row.kind) in PROBE_SLOTS,
+            kind=RunKind(row.kind),
             began_search=row.id in searched,
             cause=row.cause,
             created_at=row.created_at,

@@ -79,7 +79,7 @@ def logs(view: PullRequestText) -> str:
     glyph, did = mark
     lines = [
         f"- {glyph} {markdown.code(each.name)}{_did(each, did, view)}"
-        f"{markdown.log(each.url, view.links)}"
+        f"{markdown.log(each.url, view.links)}{_after(each, did, view)}"
         for each in checks[: phrases.NAMES_SHOWN_MAX]
     ]
     if len(checks) > len(lines):
@@ -93,6 +93,13 @@ def _did(check: Named, words: str, view: PullRequestText) -> str:
     if check.because and words == FAILED[1]:
         return f" was skipped because {markdown.code(check.because)} failed"
     return words
+
+
+def _after(check: Named, words: str, view: PullRequestText) -> str:
+    """Return which jobs had failed before a check, with their logs; empty if none had."""
+    if check.after is None or words != FAILED[1]:
+        return ""
+    return f" after {_written(foreseen.jobs(check.after), view)} had failed"
 
 
 def verdict(view: PullRequestText) -> Phrase:

@@ -97,9 +97,10 @@ def summary(table: Table) -> Phrase:
         return phrase("all required checks passed")
     if all(one.ended is Ended.REUSED for one in table):
         return phrase("all required checks passed in an earlier run of the same tree")
-    groups: dict[tuple[int, str, str], list[CheckedName]] = {}
+    groups: dict[tuple[int, str, str, str], list[CheckedName]] = {}
     for one in table:
-        key = (_ORDER.index(one.ended), one.because, one.proof or "")
+        before = "" if one.after is None else repr(one.after.jobs)
+        key = (_ORDER.index(one.ended), one.because, one.proof or "", before)
         groups.setdefault(key, []).append(one)
     clauses = [
         phrase(
@@ -161,6 +162,8 @@ def progress_table(run: Run, links: Links) -> str:
             result = f"✗ {markdown.markdown(foreseen.clause(one.doom), links)}"
         elif one.outcome is CheckOutcome.FAILED and one.named.because:
             result = f"✗ skipped, because {markdown.code(one.named.because)} failed"
+        elif one.after is not None:
+            result += f" after {markdown.markdown(foreseen.jobs(one.after), links)} had failed"
         rows.append((check, result))
     return markdown.table(("Check", "Result"), rows) if rows else ""
 
@@ -222,6 +225,8 @@ def _ending(one: CheckedName, tests: Phrase = _NOTHING, *, many: bool = False) -
 def _because(one: CheckedName) -> Phrase:
     if one.because:
         return foreseen.said(one.because)
+    if one.after is not None:
+        return phrase("{} had failed before it began", foreseen.jobs(one.after))
     return phrase(_ONLY_QUARANTINED) if one.ended is Ended.EXCUSED else Phrase()
 
 

@@ -67,11 +67,21 @@ class FailedTest:
 
 
 @dataclass(frozen=True, slots=True)
+class KilledRunner:
+    """A test runner that began in a job and never said how it ended; the code of its command."""
+
+    runner: str
+    job: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True)
 class FailedTests:
     """The number of failed and excused tests, and the first few of all.
 
     `gaps` are required statuses whose reports are not complete, each with what they lack.
-    `revoked` are those that passed because failures were excused and count as failed.
+    `revoked` are those that passed because failures were excused and count as failed. `killed` are
+    test runners of which nobody can say what else would have failed.
     """
 
     failed: int = 0
@@ -79,9 +89,13 @@ class FailedTests:
     shown: tuple[FailedTest, ...] = ()
     gaps: tuple[tuple[str, tuple[str, ...]], ...] = ()
     revoked: tuple[str, ...] = ()
+    killed: tuple[KilledRunner, ...] = ()
 
 
 NONE = FailedTests()
+
+OUT_OF_MEMORY = 137
+"""The exit code of a command that got the signal KILL, as of one that takes too much memory."""
 
 WORDS = {
     Standing.NEW: "new failure",
@@ -108,7 +122,28 @@ def known_of(test: FailedTest) -> Phrase:
 
 
 def section(tests: FailedTests, links: Links, now: datetime) -> str:
-    """The tests section; empty when no test failed. At most five are named."""
+    """The tests section; empty when no test failed and no runner was killed.
+
+    At most five tests are named.
+    """
+    killed = [f"⚠️ {markdown.markdown(each, links)}" for each in killed_runners(tests.killed)]
+    return "\n\n".join([*killed, *filter(None, [_tests(tests, links, now)])])
+
+
+def killed_runners(killed: Sequence[KilledRunner]) -> list[Phrase]:
+    """Return one sentence for each test runner that was killed, of at most five."""
+    return [_killed(each) for each in killed[: phrases.NAMES_SHOWN_MAX]]
+
+
+def _killed(one: KilledRunner) -> Phrase:
+    where = phrase(" in job {}", one.job) if one.job else Phrase()
+    code = phrase(" (exit code {})", one.exit_code) if one.exit_code else Phrase()
+    why = phrase(", as when its memory runs out") if one.exit_code == OUT_OF_MEMORY else Phrase()
+    killed = phrase("The test runner {} was killed", one.runner)
+    return killed + where + why + code + phrase(": it began and never said how it ended.")
+
+
+def _tests(tests: FailedTests, links: Links, now: datetime) -> str:
     if not tests.shown:
         return ""
     parts = {"failed": tests.failed, "excused": tests.excused}

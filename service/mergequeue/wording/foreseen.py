@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from service.mergequeue.engine.model import Named
-from service.mergequeue.engine.reported import Doomed
+from service.mergequeue.engine.reported import Doomed, FailedBefore
 from service.text import markdown, phrases
 from service.text.phrases import Code, Page, Phrase, phrase
 
@@ -19,14 +19,22 @@ def clause(doom: Doomed) -> Phrase:
 
 
 def failures(checks: Sequence[Named]) -> list[Phrase]:
-    """Return clauses about failed checks: one of those that have ended, one of each other."""
-    ended = [(each.name, each.url) for each in checks if each.doom is None]
-    clauses = [phrase("{} failed", phrases.pages(ended))] if ended else []
+    """Return clauses about failed checks: one of those that failed first, one of each other."""
+    plain = [(one.name, one.url) for one in checks if one.doom is None and one.after is None]
+    clauses = [phrase("{} failed", phrases.pages(plain))] if plain else []
     for each in checks:
+        name = Page(Code(each.name), each.url) if each.url else Code(each.name)
         if each.doom is not None:
-            name = Page(Code(each.name), each.url) if each.url else Code(each.name)
             clauses.append(phrase("{} {}", name, clause(each.doom)))
+        elif each.after is not None:
+            clauses.append(phrase("{} failed after {} had failed", name, jobs(each.after)))
     return clauses
+
+
+def jobs(found: FailedBefore) -> Phrase:
+    """Return the jobs that had failed before a check began, with their pages, at most five."""
+    pages = [Phrase((Page(Code(name), url),)) for name, url in found.jobs]
+    return phrases.listed([*pages, *[Phrase()] * found.more], phrases.NAMES_SHOWN_MAX)
 
 
 def told(check: Named) -> str | None:

@@ -287,7 +287,8 @@ def failures_of(view: PullRequestText) -> Failures | None:
     tests = view.tests if bodies.tests(view) else FailedTests()
     if not checks and not tests.failed:
         return None
-    found = phrases.joined([aftermath.how_found(view), bodies.verdict(view)])
+    killed = failed_tests.killed_runners(tests.killed)
+    found = phrases.joined([aftermath.how_found(view), bodies.verdict(view), *killed])
     return Failures(markdown.plain(found), checks, tests)
 
 

@@ -300,6 +300,10 @@ def _failures(found: Failures | None) -> Json | None:
             "url": _address(one.url),
             "because": markdown.cleaned(one.because or "") or None,
             "foreseen": foreseen.told(one),
+            "failed_before": [
+                {"name": markdown.cleaned(name), "url": _address(url)}
+                for name, url in (one.after.jobs if one.after else ())[: phrases.NAMES_SHOWN_MAX]
+            ],
         }
         for one in found.checks[: phrases.NAMES_SHOWN_MAX]
     ]

@@ -75,6 +75,7 @@ _LABELS: Mapping[str, str] = {
     "batching_min_size": "Batch size",
     "bisection_concurrency": "Concurrency of searches for a cause",
     "can_optimistically_merge": "Optimistic merging",
+    "ci_minutes_per_submitter": "CI minutes per submitter",
     "create_prs_for_testing_branches": "Draft pull request for each test branch",
     "direct_merge_mode": "Landing by its own checks",
     "enqueueing_label": "Label that submits",

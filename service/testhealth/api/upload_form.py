@@ -214,7 +214,9 @@ def read(_model: type[common.Request], request: web.BaseRequest, body: bytes) ->
     asked = intake.read_json(UploadTestResults, request, parts[0].content)
     if not isinstance(asked, UploadTestResults):
         raise TypeError("a model is read as itself")
-    return Upload(asked, _files(parts, is_packed=is_packed), _codeowners(parts))
+    is_needed = not asked.runner_ends
+    files = _files(parts, is_packed=is_packed, is_needed=is_needed)
+    return Upload(asked, files, _codeowners(parts))
 
 
 def _parts(body: bytes, boundary: bytes) -> list[Part]:
@@ -231,11 +233,15 @@ def _parts(body: bytes, boundary: bytes) -> list[Part]:
     return found
 
 
-def _files(parts: Sequence[Part], *, is_packed: bool) -> tuple[SentFile, ...]:
-    """The reports, each with its name."""
+def _files(parts: Sequence[Part], *, is_packed: bool, is_needed: bool) -> tuple[SentFile, ...]:
+    """The reports, each with its name; at least one if `is_needed`."""
     files = [each for each in parts if each.name == FILE]
-    if not files:
-        raise _faulty(FILE, "missing", "is required: a part with a file name")
+    if not files and is_needed:
+        raise _faulty(
+            FILE,
+            "missing",
+            "is required: a part with a file name, unless `runner_ends` says something",
+        )
     if len(files) > FILES_MAX:
         raise _faulty(FILE, "length", f"must come {FILES_MAX} times at most")
     faults = tuple(
@@ -301,10 +307,11 @@ def _content(reference: Schema) -> Schema:
     file = {"type": "string", "format": "binary"}
     form = {
         "type": "object",
-        "required": [METADATA, FILE],
+        # Without a file the metadata has `runner_ends`: a runner that was killed wrote none.
+        "required": [METADATA],
         "properties": {
             METADATA: reference,
-            FILE: {"type": "array", "items": file, "minItems": 1, "maxItems": FILES_MAX},
+            FILE: {"type": "array", "items": file, "maxItems": FILES_MAX},
             CODEOWNERS: {"type": "string"},
         },
     }

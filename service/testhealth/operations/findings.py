@@ -35,6 +35,7 @@ STACK_MAX = 8000
 WARNINGS_MAX = 100
 
 CLOCK_AHEAD = "clock_ahead: `ran_at` lies ahead of our clock; the time of receipt counts."
+NO_REPORT = "no_report: no report file came; this only says how the test runner ended."
 AMBIGUOUS = (
     "job_ambiguous: {machine} and {other} report as one job in the same attempt."
     " Give each matrix job its own name: `--job`."
@@ -217,7 +218,7 @@ def upload_of(arrived: Arrived, tests: Identified, classified: Classified, kin: 
         counts=asdict(arrived.counts),
         files=answers.stored_files(files),
         warnings=_warnings(arrived, tests, classified, kin),
-        is_eligible=classified.kind is not UploadClass.UNTRUSTED,
+        is_eligible=bool(files) and classified.kind is not UploadClass.UNTRUSTED,
         is_mass=tests.is_mass,
         is_partial=any(
             each.status is not FileStatus.ACCEPTED or each.is_interrupted for each in files
@@ -255,6 +256,8 @@ def _warnings(
 ) -> tuple[str, ...]:
     """Return what a reader should know, at most 100 sentences."""
     said = list(classified.warnings)
+    if not arrived.files:
+        said.append(NO_REPORT)
     if arrived.meta.ran_at is not None and arrived.ran_at != arrived.meta.ran_at:
         said.append(CLOCK_AHEAD)
     ambiguity = _ambiguity_in(kin, arrived.meta)

@@ -97,6 +97,8 @@ async def ingest_upload(
 ) -> UploadAnswer:
     """Store an upload's evidence, judge its tests, and answer; a dry run stores nothing.
 
+    One without a file only says how runners ended, and is no evidence.
+
     The same content for the same run is answered as a duplicate and counted once. Raises
     Invalid(no_results, limit_reached), Malformed(invalid_field), Unauthenticated.
     """
@@ -283,7 +285,7 @@ def _refuse_useless(files: tuple[ReportFile, ...]) -> None:
         }
         for each in files
     ]
-    if all(each.status is FileStatus.REFUSED for each in files):
+    if files and all(each.status is FileStatus.REFUSED for each in files):
         raise Invalid(
             "No file could be read as a report of tests.",
             code="no_results",

@@ -370,7 +370,7 @@ async def test_an_explanation_says_what_is_met_and_what_is_not(client, queue):
     assert answer["etaUnknownReason"] == "Fewer than 5 runs so far."
     for each in answer["conditions"]:
         assert list(each) == [
-            *("code", "met", "text", "since", "whoMustAct", "pullRequests", "url"),
+            *("code", "met", "standing", "text", "since", "whoMustAct", "pullRequests", "url"),
         ]
         assert each["text"]
     assert "free_slot" in [each["code"] for each in answer["conditions"] if not each["met"]]

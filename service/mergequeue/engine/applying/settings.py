@@ -24,8 +24,18 @@ _INVALID = frozenset({HoldReason.CONFIG_INVALID, HoldReason.METHOD_DENIED})
 
 
 def sources(queue: MergeQueue) -> dict[str, SettingSource]:
-    """Return where the value of each setting comes from, by field name."""
-    found = dict.fromkeys(config.SETTINGS, SettingSource.DEFAULT)
+    """Return where the value of each setting comes from, by field name.
+
+    A value of the queue that nobody named is its own as well, unless it is the default: some follow
+    from others when a queue is created.
+    """
+    own, default = queue.own_config or queue.config, QueueConfig()
+    found = {
+        name: SettingSource.DEFAULT
+        if getattr(own, name) == getattr(default, name)
+        else SettingSource.API
+        for name in config.SETTINGS
+    }
     found |= dict.fromkeys(queue.chosen, SettingSource.API)
     return found | dict.fromkeys(_names(queue), SettingSource.FILE)
 

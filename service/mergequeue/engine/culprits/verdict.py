@@ -7,10 +7,11 @@ from enum import StrEnum
 
 from service import check_reports
 from service.check_reports import NOT_RUN
+from service.mergequeue.engine.culprits import suites
 from service.mergequeue.engine.model import Entry, Member, Named, Run
 from service.mergequeue.engine.reasons import Cause
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.reported import Doomed
+from service.mergequeue.engine.reported import Doomed, FailedBefore
 from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
 from service.vocabulary import Check, CheckKind, CheckOutcome, Explanation, Foreign, RequiredName
 
@@ -73,7 +74,8 @@ class Standing:
     `is_revoked`: a report passed and counts as failed (`Run.revoked`). `cause`: the job of the same
     suite that has this outcome, and for which CI skipped the check. `foreign`: the newest report of
     the name that does not count, while there is none that does. `doom`: it has not ended, and
-    cannot pass any more (docs/design/early-failures.md 2).
+    cannot pass any more (docs/design/early-failures.md 2). `after`: the jobs of its suite that had
+    failed before it.
     """
 
     required: RequiredName
@@ -83,6 +85,7 @@ class Standing:
     cause: Check | None = None
     foreign: Check | None = None
     doom: Doomed | None = None
+    after: FailedBefore | None = None
 
     @property
     def named(self) -> Named:
@@ -98,7 +101,7 @@ class Standing:
         if self.outcome in _DONE or self.check.raw not in NOT_RUN:
             is_told = self.check.raw in NOT_RUN or check_reports.is_queued(self.check)
             raw = self.check.raw if is_told else ""
-            return Named(self.required.name, self.check.url, raw=raw)
+            return Named(self.required.name, self.check.url, raw=raw, after=self.after)
         if self.cause is None:
             return Named(self.required.name, self.check.url, because="")
         return Named(self.required.name, self.cause.url, because=self.cause.name)
@@ -315,7 +318,9 @@ def standing(
     for outcome in _WORST_FIRST:
         for check in own:
             if (None if check.id in old else check.outcome) is outcome:
-                return Standing(required, outcome, check, cause=_cause_of(check, counting))
+                cause = suites.cause_of(check, counting)
+                after = suites.failed_before(check, counting, old)
+                return Standing(required, outcome, check, cause=cause, after=after)
     foreign = [
         check
         for check in counting
@@ -323,21 +328,6 @@ def standing(
     ]
     other = max(foreign, key=check_reports.order, default=None) if not own else None
     return Standing(required, None, None, foreign=other)
-
-
-def _cause_of(skipped: Check, counting: tuple[Check, ...]) -> Check | None:
-    """Return the first job of the suite with the outcome that a skipped check took over."""
-    if skipped.raw not in NOT_RUN:
-        return None
-    suite = (skipped.kind, skipped.source_id, skipped.group)
-    beside = [
-        check
-        for check in counting
-        if (check.kind, check.source_id, check.group) == suite
-        and check.outcome is skipped.outcome
-        and check.raw not in NOT_RUN
-    ]
-    return min(beside, key=check_reports.order, default=None)
 
 
 def failed_of(run: Run) -> tuple[Named, ...]:

@@ -55,6 +55,27 @@ class ConditionCode(StrEnum):
     OTHERS_MERGE = "others_merge"
 
 
+class Standing(StrEnum):
+    """The ways in which a condition stands.
+
+    Of those that are met only MET is simply true. A required check that was SKIPPED or EXCUSED
+    counts all the same. UNKNOWN: nobody could judge it, and nothing waits for it.
+    """
+
+    MET = "met"
+    SKIPPED = "skipped"
+    EXCUSED = "excused"
+    UNKNOWN = "unknown"
+    OPEN = "open"
+
+
+_COUNTED: Mapping[str, Standing] = {
+    CheckOutcome.SKIPPED: Standing.SKIPPED,
+    CheckOutcome.FAILED: Standing.EXCUSED,
+}
+"""The standing of a required check that is met and has not passed, by its outcome."""
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """One condition.
@@ -88,6 +109,16 @@ class Condition:
     at: datetime | None = None
     foreign: Foreign | None = None
     doom: Doomed | None = None
+
+    @property
+    def standing(self) -> Standing:
+        """How it stands: also whether one that is met is simply true."""
+        if not self.met:
+            return Standing.OPEN
+        if self.code is Reason.UNDOES_LANDED_WORK and self.name:
+            return Standing.UNKNOWN
+        is_check = self.code is ConditionCode.STATUS_PASSED
+        return _COUNTED.get(self.word, Standing.MET) if is_check else Standing.MET
 
 
 class Next(StrEnum):

@@ -17,7 +17,7 @@ from service.http.models.answers.common import (
     Time,
     open_word,
 )
-from service.mergequeue.api.models.answers.runs import IncompleteReport
+from service.mergequeue.api.models.answers.runs import FailedJobShown, IncompleteReport
 from service.mergequeue.reasons.record import StepKind, WhoMustAct
 from service.mergequeue.wording.failed_tests import Standing
 
@@ -34,6 +34,10 @@ class FailedCheckShown(Answer):
     foreseen: str | None
     """What shows that it cannot pass any more, if it counted before its end; else null. For example
     `step Test of job unit (3.11) failed`.
+    """
+    failed_before: list[FailedJobShown]
+    """The jobs of its check suite that had failed when it began, at most 20: it may be a job that
+    collects their results.
     """
 
 

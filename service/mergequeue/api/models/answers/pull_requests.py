@@ -27,7 +27,7 @@ from service.mergequeue.api.models.answers.next_steps import (
 )
 from service.mergequeue.api.models.answers.runs import RequiredCheckShown
 from service.mergequeue.api.models.lists import EVENTS_MAX
-from service.mergequeue.engine.explaining.conditions import ConditionCode
+from service.mergequeue.engine.explaining.conditions import ConditionCode, Standing
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.engine.suspicion import Fate
@@ -284,7 +284,11 @@ class ConditionShown(Answer):
     code: Annotated[str, open_word(ConditionCode)]
     """The condition."""
     met: bool
-    """Whether it is fulfilled."""
+    """Whether it is fulfilled, or nothing waits for it."""
+    standing: Annotated[str, open_word(Standing)]
+    """The same, and why it counts if it is not simply true. `skipped` or `excused`: this required
+    check did not pass, and counts. `unknown`: nobody could judge it, and nothing waits for it.
+    """
     text: str
     """The same as a sentence. For example `Nothing holds the queue.`"""
     since: Time | None

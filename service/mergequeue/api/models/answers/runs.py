@@ -69,6 +69,15 @@ class CheckReporter(Answer):
     """The attempt of its job; null where the provider does not say."""
 
 
+class FailedJobShown(Answer):
+    """A job that had failed when a failed check began."""
+
+    name: str
+    """Name of the job. For example `unit (3.12)`."""
+    url: str
+    """Its log. For example `https://github.com/octo/widgets/runs/1`."""
+
+
 class RequiredCheckShown(Answer):
     """One required check, and the report that counts for it."""
 
@@ -99,6 +108,8 @@ class RequiredCheckShown(Answer):
     """Names of the tests whose failures are excused. For example `["tests/cart.py::test_total"]`"""
     proof: Annotated[str, open_word(Proof)] | None
     """What proves the report that excuses it; null if it is not excused, or that is not known."""
+    failed_before: list[FailedJobShown]
+    """If it failed: the jobs of its check suite that had failed when it began, at most 20."""
 
 
 class TestedPullRequestShown(Answer):
