@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from service.testhealth.detector import figures
 from service.testhealth.detector.repeats import NEXT, disagrees
 from service.testhealth.reports.uploads import PASSED, UploadClass
 
@@ -164,6 +165,10 @@ SHARES = {
 }
 """Parts of the time; what one reason leaves goes to the next, and then to the first again."""
 
+FLAKY_RESTS = timedelta(hours=6)
+"""A flaky test is left alone for so long after it failed when it was repeated: it is flaky still,
+and its rounds would take the time of those that may be mended."""
+
 FLAKY_IN_PULLS_MAX = 60
 """Rounds a day of a flaky test in jobs of pull requests: they keep a flag up, and end none."""
 
@@ -190,8 +195,9 @@ def seconds_of(
     return max(0.0, min(left, PULLS_OF_DAY * daily - in_pulls, PULL_SHARE * test_time))
 
 
-def candidates(known: JobTests, kind: UploadClass, midnight: datetime) -> Iterator[Candidate]:
+def candidates(known: JobTests, kind: UploadClass, now: datetime) -> Iterator[Candidate]:
     """Return every test of a job that could be repeated, each once, by its strongest reason."""
+    midnight = figures.beginning_of(figures.day_of(now))
     reasons: dict[int, RepeatedBecause] = {}
     for because, nos in (
         (RepeatedBecause.FLAKY, known.flaky),
@@ -203,10 +209,13 @@ def candidates(known: JobTests, kind: UploadClass, midnight: datetime) -> Iterat
         for no in nos:
             reasons.setdefault(no, because)
     for no, because in reasons.items():
-        rounds = _rounds_of(because, known.history.get(no, ()), midnight)
-        is_flaky_in_pull = because is RepeatedBecause.FLAKY and kind is UploadClass.PR
-        if not is_flaky_in_pull or rounds < FLAKY_IN_PULLS_MAX:
-            yield Candidate(no, because, known.seconds.get(no, known.usual), rounds)
+        history = known.history.get(no, ())
+        rounds = _rounds_of(because, history, midnight)
+        if because is RepeatedBecause.FLAKY:
+            rests = any(each.has_failed and each.ran_at > now - FLAKY_RESTS for each in history)
+            if rests or (kind is UploadClass.PR and rounds >= FLAKY_IN_PULLS_MAX):
+                continue
+        yield Candidate(no, because, known.seconds.get(no, known.usual), rounds)
 
 
 def _rounds_of(because: RepeatedBecause, history: Sequence[PlanRounds], midnight: datetime) -> int:

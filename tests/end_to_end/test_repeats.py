@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from service.testhealth import repeats
+from service.testhealth.repeats import FLAKY_RESTS
 from tests.harness import gates
 from tests.harness import reporting_ci as ci
 from tests.harness.asking import HOST, Asker, asker
@@ -98,8 +100,10 @@ async def status_of(ask: Asker, name: str = "test_slow") -> dict[str, Any]:
 
 
 async def test_a_test_that_fails_seldom_becomes_flaky_by_repeats_and_is_proved_mended(
-    world: World, ask: Asker, tmp_path: Path
+    world: World, ask: Asker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Jobs that are programs have the clock of the machine, which is ahead of the world's.
+    monkeypatch.setattr(repeats, "FLAKY_RESTS", timedelta(days=-1))
     code, said = await job_on_main(world, tmp_path, "2")
     assert code == 0
     report = (tmp_path / "r.xml").read_text()
@@ -160,12 +164,12 @@ class Job:
         return await ci.done(self.ask, "report-repeats", data=ci.about(**said), by=self.by)
 
 
-async def on_main(ask: Asker, run_id: str) -> Job:
+async def on_main(ask: Asker, run_id: str, **more: str) -> Job:
     """A job of `main`, in which all tests pass."""
     sha = str(ask.world.repository.git.branch("main"))
     by = ci.token_on_main(ask.world, run_id)
     about = {"sha": sha, "branch": "main", "run_id": run_id, "job": "unit"}
-    answer = await ci.upload(ask, SLOW, by=by, **about)
+    answer = await ci.upload(ask, SLOW, by=by, **about, **more)
     return Job(ask, by, about, answer["upload_id"])
 
 
@@ -179,12 +183,18 @@ async def in_pull(ask: Asker, number: int, run_id: str) -> Job:
     return Job(ask, "", about, answer["upload_id"])
 
 
-async def make_flaky(ask: Asker) -> None:
-    """Make `test_slow` flaky by repeats in two jobs of `main`."""
+async def make_flaky(ask: Asker, ago: timedelta = timedelta()) -> None:
+    """Make `test_slow` flaky by repeats in two jobs of `main` so long ago."""
+    ran_at = ask.world.runtime.clock.now() - ago
     for run_id in ("2", "3"):
-        job = await on_main(ask, run_id)
+        job = await on_main(ask, run_id, ran_at=ran_at.isoformat())
         await job.report(await job.plan(), "P" * 9 + "F" + "P" * 10)
     assert (await status_of(ask))["value"] == "flaky"
+
+
+async def test_a_flaky_test_is_not_repeated_soon_after_it_failed(ask: Asker) -> None:
+    await make_flaky(ask, ago=FLAKY_RESTS / 2)
+    assert (await (await on_main(ask, "4")).plan())["standing"] == "nothing", "it is flaky still"
 
 
 async def test_flags_by_repeats_count_in_what_is_said_of_their_quality(ask: Asker) -> None:
@@ -244,7 +254,7 @@ async def test_one_pull_request_makes_no_flag_by_repeats(world: World, ask: Aske
 
 async def test_repeats_of_pull_requests_end_no_flag(world: World, ask: Asker) -> None:
     number = await world.open()
-    await make_flaky(ask)
+    await make_flaky(ask, ago=FLAKY_RESTS)
     plans = []
     for run_id in ("30", "31", "32"):
         job = await in_pull(ask, number, run_id)
@@ -257,7 +267,7 @@ async def test_repeats_of_pull_requests_end_no_flag(world: World, ask: Asker) ->
 
 
 async def test_a_forged_report_of_repeats_moves_nothing(world: World, ask: Asker) -> None:
-    await make_flaky(ask)
+    await make_flaky(ask, ago=FLAKY_RESTS)
     job, other = await on_main(ask, "4"), await on_main(ask, "5")
     before = await status_of(ask)
     plan = await job.plan()

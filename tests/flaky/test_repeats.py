@@ -257,14 +257,17 @@ def test_any_order_of_uploads_and_repeats_ends_in_the_same_health(
 # Which tests are repeated.
 
 
+NOON = at(0.5)
+
+
 def rounds(letters: str, day: float = 0.0, *, is_probe: bool = False) -> PlanRounds:
-    """What a plan showed of a test, so many days after the beginning of the day."""
+    """What a plan showed of a test, so many days after the midnight before NOON."""
     return PlanRounds(T, "plan", "upload", at(day), letters, 1, 0, is_probe, "F" in letters)
 
 
 def chosen(kind: UploadClass = UploadClass.STABLE, **known: Any) -> dict[int, Candidate]:
     """The tests of a job that could be repeated."""
-    found = [*candidates(JobTests(**known), kind, at(0))]
+    found = [*candidates(JobTests(**known), kind, NOON)]
     assert len({each.no for each in found}) == len(found)
     return {each.no: each for each in found}
 
@@ -306,7 +309,7 @@ def test_more_failures_than_ten_are_of_the_code_and_not_repeated() -> None:
     ("reason", "counted"), [("flaky", 2), ("watched", 5), ("failed", 0), ("new", 10)]
 )
 def test_the_rounds_that_count_are_those_since_the_reason_began(reason: str, counted: int) -> None:
-    past = [rounds("PPP", -2), rounds("FP", -1), rounds("PP/P", -0.5), rounds("PP", 0.5)]
+    past = [rounds("PPP", -2), rounds("FP", -1), rounds("PP/P", -0.5), rounds("PP", 0.4)]
     known: dict[str, Any] = {reason: [T], "scores": {T: 2.0}, "history": {T: past}}
     assert chosen(**known)[T].rounds == counted
 
@@ -318,6 +321,20 @@ def test_a_flaky_test_is_repeated_less_in_pull_requests() -> None:
     assert chosen(UploadClass.STABLE, **known)[T].rounds == plans.FLAKY_IN_PULLS_MAX
     known["history"] = {T: [rounds("P" * (plans.FLAKY_IN_PULLS_MAX - 1))]}
     assert T in chosen(UploadClass.PR, **known)
+
+
+@pytest.mark.parametrize("kind", [UploadClass.STABLE, UploadClass.PR])
+def test_a_flaky_test_that_failed_when_it_was_repeated_leaves_the_time_to_others(
+    kind: UploadClass,
+) -> None:
+    rests = plans.FLAKY_RESTS / timedelta(days=1)
+    for day, letters, is_left in [
+        *((0.5 - rests + 0.001, "PFP", False), (0.5 - rests + 0.001, "FFF", False)),
+        *((0.5 - rests, "PFP", True), (0.5 - rests + 0.001, "PPP", True)),
+    ]:
+        history = {T: [rounds(letters, day), rounds("PPP", 0.499)]}
+        assert (T in chosen(kind, flaky=[T], history=history)) is is_left
+        assert T in chosen(kind, watched=[T], scores={T: 2.0}, history=history), "no flag is up"
 
 
 def test_a_test_without_a_time_takes_the_usual_one() -> None:

@@ -131,7 +131,7 @@ def _planned(
     if seconds < 1:
         return Plan(PlanStanding.SPENT)
     known = _known_of(tests, upload, changed)
-    portions = repeats.planned(repeats.candidates(known, kind, _midnight(now)), seconds)
+    portions = repeats.planned(repeats.candidates(known, kind, now), seconds)
     if not portions:
         return Plan(PlanStanding.NOTHING)
     made = RepeatPlan(

@@ -8,6 +8,7 @@ from argparse import ArgumentParser
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import groupby
 
 import numpy as np
@@ -17,6 +18,7 @@ from service.testhealth.detector.repeats import Repeats
 from service.testhealth.repeats import (
     FAILED_MAX,
     FLAKY_IN_PULLS_MAX,
+    FLAKY_RESTS,
     SUSPECTED_FOR,
     SUSPECTED_FROM,
     Candidate,
@@ -38,6 +40,8 @@ from tests.bench.worlds.shapes import Moment
 DAILY_S, TEST_S = 3600.0, 1.0
 """An hour a day; each test takes a second."""
 
+NEVER = datetime.min.replace(tzinfo=UTC)
+
 
 class Repeating:
     """Repeats the tests of a played world, job by job."""
@@ -51,7 +55,7 @@ class Repeating:
         self.suspicious: dict[int, int] = {}
         self.rounds: Counter[int] = Counter()
         self.today: Counter[int] = Counter()
-        self.first_seen: dict[int, float] = {}
+        self.failed_at: dict[int, datetime] = {}
         self.spent = self.in_pulls = 0.0
         self.old = {new: old for old, (_, new) in ci.renames.items()}
 
@@ -88,6 +92,8 @@ class Repeating:
         shown = [no for no, each in letters.items() if repeats.disagrees(each)]
         for no, each in letters.items():
             self.today[no] += len(each)
+            if "F" in each:
+                self.failed_at[no] = upload.at
             has_passed = "P" in each and upload.failing >> no & 1
             if no in shown or has_passed:
                 self.rounds[no] = 0
@@ -116,6 +122,8 @@ class Repeating:
             if not ran >> no & 1:
                 continue
             if no in self.flaky:
+                if self.failed_at.get(no, NEVER) > upload.at - FLAKY_RESTS:
+                    continue
                 if is_stable or self.today[no] < FLAKY_IN_PULLS_MAX:
                     yield Candidate(no, RepeatedBecause.FLAKY, TEST_S, self.today[no])
             elif no in self.observed:
