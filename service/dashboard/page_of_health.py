@@ -76,7 +76,7 @@ class HealthPage:
 
     @property
     def rates_are_assumed(self) -> bool:
-        """Whether its own runs have moved none of them."""
+        """Return whether its own runs have moved none of them."""
         return replace(self.numbers.rates, minutes={}) == ASSUMED
 
     @property

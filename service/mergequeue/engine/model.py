@@ -60,8 +60,7 @@ class Named:
     """A check with its page; `raw`: the word for one that did not run; `foreign` does not count.
 
     `because`: the job for which CI skipped it. `why`: where it runs, if not on test branches.
-    `doom`: it has not ended, and counts as failed by this part of the CI. `after`: it failed after
-    these jobs.
+    `doom`: the part of CI by which it fails before its end. `after`: jobs that failed before it.
     """
 
     name: str
@@ -107,8 +106,8 @@ class Waiting:
 class Refusal:
     """Why an entry waits although its facts do not show it: the provider refused its merge.
 
-    The entry waits until `until`, until the pull request's `blockers` are others than at the
-    refusal, or until rules change. `name` is the check, the rule or the provider's words.
+    It waits until `until`, until the `blockers` are others than at the refusal, or until rules
+    change. `name` is the check, the rule or the provider's words.
     """
 
     reason: Reason
@@ -531,8 +530,7 @@ class ShadowTime:
 class Turns:
     """The turn that the starts of one priority have reached (docs/design/fair-shares.md 1).
 
-    `agents` counts apart where people and agents have their own shares; then `is_agent_last` says
-    whose entry was the last to start.
+    `agents` counts apart where these have shares of their own; `is_agent_last`: so the last start.
     """
 
     priority: int

@@ -112,7 +112,7 @@ class Condition:
 
     @property
     def standing(self) -> Standing:
-        """How it stands: also whether one that is met is simply true."""
+        """The way in which it stands, also of one that is met without being true."""
         if not self.met:
             return Standing.OPEN
         if self.code is Reason.UNDOES_LANDED_WORK and self.name:
