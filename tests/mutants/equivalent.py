@@ -195,6 +195,9 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "What yields has such a key."
         ),
     },
+    "service/testhealth/operations/flake_costs.py": {
+        "_spans_in: True -> False": "As many follow as there are.",
+    },
     "service/testhealth/operations/ingest.py": {
         f"_look_after_owners: path and has_new -> {rest}": (
             "A look without a file, or without new tests, finds nothing to do; it saves that."

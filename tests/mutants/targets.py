@@ -99,6 +99,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "service/database/paging.py": ("tests/operations/test_paging.py",),
     "service/database/page_tokens.py": ("tests/operations/test_paging.py",),
     "service/database/wakeups.py": ("tests/operations/test_flows.py",),
+    "service/evidence/suspects.py": ("tests/end_to_end/test_live_tests.py",),
     "service/evidence/early_failures.py": ("tests/operations/test_early_failures.py",),
     "service/evidence/revocations.py": ("tests/operations/test_revocations.py",),
     "service/evidence/lost_reports.py": ("tests/operations/test_lost_reports.py",),
@@ -252,6 +253,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/operations/test_sweeps.py",
         "tests/operations/test_rechecked.py",
     ),
+    "service/mergequeue/operations/restored.py": ("tests/faults/test_restored_backup.py",),
     "service/mergequeue/operations/rulings.py": ("tests/end_to_end/test_entry_rules.py",),
     "service/mergequeue/operations/run_reports.py": ("tests/operations/test_run_failures.py",),
     "service/mergequeue/operations/shadow_report.py": ("tests/dashboard/test_shadow_page.py",),
@@ -272,6 +274,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "service/notifications/notifications.py": ("tests/operations/test_notifications.py",),
     "service/notifications/sender.py": ("tests/notifications/test_sender.py",),
     "service/testhealth/operations/all_tests.py": ("tests/operations/test_judging.py",),
+    "service/testhealth/operations/bad_machines.py": ("tests/operations/test_bad_machines.py",),
     "service/testhealth/operations/checks.py": ("tests/operations/test_evidence.py",),
     "service/testhealth/operations/classify.py": (
         "tests/operations/test_uploads.py",
@@ -287,6 +290,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/operations/test_judging.py",
         "tests/operations/test_evidence.py",
     ),
+    "service/testhealth/operations/flake_costs.py": ("tests/operations/test_times_and_costs.py",),
     "service/testhealth/operations/ingest.py": (
         "tests/operations/test_uploads.py",
         "tests/operations/test_costs.py",
@@ -311,6 +315,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/operations/test_costs.py",
         "tests/operations/test_pieces.py",
     ),
+    "service/testhealth/operations/repeats.py": ("tests/end_to_end/test_repeats.py",),
     "service/testhealth/operations/settings.py": (
         "tests/operations/test_evidence.py",
         "tests/operations/test_uploads.py",
