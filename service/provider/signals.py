@@ -42,8 +42,8 @@ class AskSubmit:
     """Put it into the queue, or change the given options of a queued one; None: not given.
 
     `sha` is a prefix of the head that the person means. `undoes` names merged work that it takes
-    back on purpose: by `#` and number, or by the beginning of a commit.
-    `sha` is a prefix of the head that the person means. `again`: test a head that has failed again.
+    back on purpose: by `#` and number, or by the beginning of a commit. `again`: test a head that
+    has failed again.
     """
 
     priority: int | None = None

@@ -351,8 +351,7 @@ class Forks:
         pull = self.pull()
         await self.meanwhile()
         try:
-            patterns = QueueConfig().sensitive_paths
-            await consents.check_fork(self.runtime, self.queue(pull), pull, patterns)
+            await consents.check_fork(self.runtime, self.queue(pull), pull, QueueConfig())
         except Invalid:
             return
         await self.submits(pull)

@@ -195,6 +195,15 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "What yields has such a key."
         ),
     },
+    "service/testhealth/operations/flake_costs.py": {
+        "_spans_in: True -> False": "As many follow as there are.",
+    },
+    "service/testhealth/operations/ingest.py": {
+        f"_look_after_owners: path and has_new -> {rest}": (
+            "A look without a file, or without new tests, finds nothing to do; it saves that."
+        )
+        for rest in ("path", "has_new")
+    },
     "service/testhealth/detector/series.py": {
         "in_order: each.position or 0 -> each.position": "Only places with a position are sorted.",
         "Track.ran: True -> False": "A track has a letter for each point.",

@@ -182,10 +182,15 @@ def _run(
 
 
 def take(module: ModuleType, source: str) -> None:
-    """Give a module the code of a text; its functions and classes stay the objects they are."""
+    """Give a module the code of a text; its functions and classes stay the objects they are.
+
+    What the text only does, such as to register its classes elsewhere, was done at the import.
+    """
     made = ModuleType(module.__name__)
     made.__file__ = module.__file__
-    exec(compile(source, str(module.__file__), "exec"), made.__dict__)
+    tree = ast.parse(source)
+    tree.body = [each for each in tree.body if not isinstance(each, ast.Expr)]
+    exec(compile(tree, str(module.__file__), "exec"), made.__dict__)
     _take_all(
         vars(module), vars(made), module.__name__, lambda name, new: setattr(module, name, new)
     )

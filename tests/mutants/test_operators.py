@@ -146,6 +146,18 @@ def test_a_module_takes_the_code_of_a_text_and_stays_what_it_is(rule):
     assert module.known == {"a": 1}
 
 
+def test_a_module_that_takes_a_text_registers_nothing_again(tmp_path, monkeypatch):
+    (tmp_path / "planted_kinds.py").write_text("KINDS = []\n")
+    text = "from planted_kinds import KINDS\n\nLIMIT = 3\nKINDS.append(LIMIT)\n"
+    (tmp_path / "planted_kind.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = import_module("planted_kind")
+    running.take(module, text.replace("3", "5"))
+    assert (module.LIMIT, module.KINDS) == (5, [3])
+    for name in ("planted_kind", "planted_kinds"):
+        del sys.modules[name]
+
+
 def test_a_function_that_the_tests_wrap_takes_its_code(rule):
     module, source = rule
     looser = f"LIMIT = 2\n\n\n{source.replace('3', 'LIMIT')}"

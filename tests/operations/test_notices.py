@@ -1,6 +1,7 @@
 """Notices and labels of one submission leave those of others alone."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -19,10 +20,11 @@ from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import notices as stored_notices
 from service.mergequeue.store import queues as stored
 from service.mergequeue.store.notices import PostedNotice
+from service.mergequeue.wording.notices import ABOVE
 from service.provenance import ProviderTime
-from service.provider.errors import OutcomeUnknown
+from service.provider.errors import OutcomeUnknown, Refused, RefusedCode
 from service.provider.labels import LabelChange, LabelRemoval, StateLabel
-from service.provider.values import CheckReport, StatusComment
+from service.provider.values import CheckReport, Notice, Reply, StatusComment
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Actor, ActorKind, QueueRef, RepoId, RepoRef
 from tests.harness.values import ValuesProvider
@@ -36,10 +38,16 @@ class Labels(ValuesProvider):
     """Shows these newest changes of the label, one after the other."""
 
     changes: Sequence[LabelChange | None] = ()
+    refuses_status = False
 
     async def label_change(self, repo: RepoRef, number: int, label: str) -> LabelChange | None:
         change, *self.changes = self.changes
         return change
+
+    async def say(self, repo: RepoRef, notice: Notice) -> str | None:
+        if self.refuses_status and isinstance(notice, StatusComment):
+            raise Refused("This conversation is locked.", RefusedCode.RULE_DENIED)
+        return await super().say(repo, notice)
 
 
 @pytest.fixture
@@ -165,3 +173,17 @@ async def test_a_label_of_another_change_is_not_removed(
     provider.changes = [LabelChange("c2", True, BOB, ProviderTime(runtime.clock.now()))]
     await notices.say_plain(runtime, queue.repository_id, removal, first=True)
     assert provider.said == []
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+async def test_an_end_is_announced_whether_or_not_a_comment_shows_the_state(
+    runtime: Runtime, queue: QueueRef, provider: Labels, refuses: bool
+) -> None:
+    provider.refuses_status = refuses
+    action = await submitted(runtime, queue)
+    await turn.ask(runtime, queue, Cancel(7, Reason.AUTHORIZATION_LOST, SYSTEM))
+    with pytest.raises(Refused) if refuses else nullcontext():
+        await notices.tell(runtime, queue, action, first=True)
+    (reply,) = [said for said in provider.said if isinstance(said, Reply)]
+    assert reply.action_id == f"left-{action.entry}"
+    assert (ABOVE in reply.body) is not refuses

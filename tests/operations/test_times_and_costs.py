@@ -12,6 +12,7 @@ from service.errors import Invalid
 from service.mergequeue.engine.reasons import Cause
 from service.mergequeue.engine.states import RunKind, RunStatus
 from service.testhealth.filters import TimeOrder
+from service.testhealth.flake_costs import Cost
 from service.testhealth.operations import (
     count_days,
     flags,
@@ -188,6 +189,14 @@ async def test_costs_are_told_by_week_and_owner_of_tests_that_were_flaky_then(st
     assert owners == {"@octo/mail": [180_000, 90_000, 180_000], "@octo/web": [0, 90_000, 0]}
     assert [week.start for week in found.weeks][-1] == date(2026, 3, 30)
     assert (found.first, found.weeks[0].is_whole) == (date(2026, 3, 20), False)
+
+
+@pytest.mark.parametrize(
+    ("limit", "ci_ms", "expected"),
+    [(None, 120_001, False), (2, 120_000, False), (2, 120_001, True), (0, 1, True)],
+)
+def test_a_cost_is_above_a_limit_only_where_there_is_one(limit, ci_ms, expected):
+    assert flake_costs.is_above(Cost(ci_ms=ci_ms), limit) is expected
 
 
 async def test_a_limit_is_told_once_a_week(stage, monkeypatch):

@@ -187,6 +187,12 @@ async def test_a_clock_that_is_ahead_is_not_believed(stage):
     assert answer.warnings[0].startswith("clock_ahead")
 
 
+@pytest.mark.parametrize("away", [ingest.AHEAD_MAX, -ingest.AGE_MAX])
+async def test_a_time_just_within_the_limits_is_believed(stage, away):
+    answer = await stage.ran({"total": "P"}, ran_at=NOW + away)
+    assert (await stored(stage, answer)).ran_at == NOW + away
+
+
 async def test_what_ran_long_ago_is_refused(stage):
     with pytest.raises(Malformed) as refused:
         await stage.ran({"total": "P"}, ran_at=NOW - timedelta(days=46))

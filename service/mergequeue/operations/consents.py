@@ -9,6 +9,7 @@ from dataclasses import replace
 from service import globs
 from service.database.database import Tx
 from service.errors import Invalid
+from service.mergequeue.engine.config import ForkPolicy, QueueConfig
 from service.mergequeue.engine.inputs import FactsChanged, Input
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import HeadToMerge
@@ -59,7 +60,7 @@ async def sensitive_files(
 
 
 async def check_fork(
-    runtime: Runtime, queue: QueueRef, pull: PullRequest, patterns: Sequence[str]
+    runtime: Runtime, queue: QueueRef, pull: PullRequest, config: QueueConfig
 ) -> None:
     """Raise Invalid(fork_needs_person) unless a person let in this head, base and its files.
 
@@ -67,9 +68,15 @@ async def check_fork(
     """
     if not pull.is_fork or pull.state is not PullRequestState.OPEN:
         return
+    if config.fork_policy is ForkPolicy.DENY:
+        raise Invalid(
+            f"Pull request {pull.number} comes from a fork, and the queue for {queue.branch} takes "
+            "none from forks.",
+            code="fork_needs_person",
+        )
     head = PullRequestHead(queue.repository_id, pull.number, pull.head_sha)
     consent = await runtime.store.read(stored.find, head, pull.base_branch)
-    sensitive = await sensitive_files(runtime, queue.repo, pull, patterns)
+    sensitive = await sensitive_files(runtime, queue.repo, pull, config.sensitive_paths)
     if consent is not None and consent.covers(sensitive):
         return
     who = "maintain" if sensitive else "write"
@@ -102,7 +109,8 @@ async def lost(
             continue
         head = PullRequestHead(queue.repository_id, step.pr, step.head)
         consent = await runtime.store.read(stored.find, head, entry.facts.base)
-        if consent is None or not await _holds(runtime, queue, consent):
+        is_denied = value.config.fork_policy is ForkPolicy.DENY
+        if is_denied or consent is None or not await _holds(runtime, queue, consent):
             inputs.append(FactsChanged(replace(entry.facts, authorized_head=None)))
     return inputs
 

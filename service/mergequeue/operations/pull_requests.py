@@ -246,7 +246,7 @@ async def submit(
             code="head_mismatch",
         )
     config = (await turn.last_value(runtime, queue.id)).config
-    await consents.check_fork(runtime, queue, pull, config.sensitive_paths)
+    await consents.check_fork(runtime, queue, pull, config)
     step = await submit_stack(runtime, queue, pull, options, Requester(actor))
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
