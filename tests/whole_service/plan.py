@@ -64,9 +64,8 @@ class Plan:
 
     @property
     def ahead_s(self) -> float:
-        """How far the clock was ahead, at most, of what it says in the end."""
-        offsets = [0.0, *(offset for _, offset in self.jumps)]
-        return max(offsets) - offsets[-1]
+        """How far the clock was ahead, at most; it is right in the end."""
+        return max(0.0, self.skew_s, *(offset for _, offset in self.jumps))
 
 
 def drawn(seed: int) -> Plan:
