@@ -406,8 +406,9 @@ class Landing:
 
 
 def _is_open_as(landed: LandedPull, facts: PullRequest) -> bool:
-    seen = (facts.state, facts.head_sha, facts.base_branch)
-    return seen == (PullRequestState.OPEN, landed.head_sha, landed.target)
+    """Return whether it is open with that head and base; GitHub moves a chain's base by itself."""
+    is_open = (facts.state, facts.head_sha) == (PullRequestState.OPEN, landed.head_sha)
+    return is_open and facts.base_branch in (landed.base, landed.target)
 
 
 def _shown(found: Merged, target: str) -> Merged:

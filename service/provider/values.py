@@ -454,7 +454,7 @@ class VehicleRef:
 
 @dataclass(frozen=True, slots=True)
 class LandedPull:
-    """A pull request whose head has landed on `target` as `commit`.
+    """A pull request whose head has landed on `target` as `commit`; its base was `base`.
 
     `may_show` False: commits of another form have landed, which the provider never takes for a
     merge.
@@ -464,6 +464,7 @@ class LandedPull:
     head_sha: Sha
     commit: Sha
     target: str
+    base: str
     may_show: bool = True
 
 

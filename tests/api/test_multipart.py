@@ -8,7 +8,7 @@ from aiohttp.test_utils import make_mocked_request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.errors import Malformed
+from service.errors import Invalid, Malformed
 from service.http.errors import HttpRefused
 from service.http.strict_json import InvalidJson
 from service.testhealth.api import upload_form
@@ -129,7 +129,6 @@ def test_each_field_is_checked(more, said):
         ([FILE, META], ("/metadata", "missing")),
         ([FILE], ("/metadata", "missing")),
         ([META, FILE, META], ("/metadata", "length")),
-        ([META], ("/file", "missing")),
         ([META, a_part("file", REPORT)], ("/file/0", "missing")),
         ([META, FILE, a_part("file", REPORT, filename="")], ("/file/1", "missing")),
         ([META, a_part("file", REPORT, filename="n" * 1001)], ("/file/0", "length")),
@@ -146,10 +145,10 @@ def test_a_runner_that_was_killed_may_be_told_without_a_file():
     end = '{"run": "1", "runner": "pytest", "reason": "killed"}'
     told = read(a_part("metadata", f'{METADATA[:-1]}, "runner_ends": [{end}]}}'))
     assert (len(told.asked.runner_ends), told.files) == (1, ())
-    assert fault(a_part("metadata", f'{METADATA[:-1]}, "runner_ends": []}}')) == (
-        "/file",
-        "missing",
-    )
+    for nothing in (META, a_part("metadata", f'{METADATA[:-1]}, "runner_ends": []}}')):
+        with pytest.raises(Invalid, match="is missing: send") as refused:
+            read(nothing)
+        assert refused.value.code == "no_results"
 
 
 def test_a_hundred_files_are_taken():

@@ -671,7 +671,7 @@ async def test_a_target_that_did_not_move_or_is_gone_landed_nothing(table, clien
 
 async def settled(client, landing):
     before = client.clock.monotonic_s()
-    is_merged = await landing.settle_merged(client, LandedPull(3, HEAD, MADE, "main"))
+    is_merged = await landing.settle_merged(client, LandedPull(3, HEAD, MADE, "main", "topic-2"))
     return is_merged, client.clock.monotonic_s() - before
 
 

@@ -44,7 +44,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/mergequeue/test_invariants.py",
     ),
     "service/process/effects.py": ("tests/operations/test_settled_effects.py",),
-    "service/process/deliveries.py": ("tests/operations/test_deliveries.py",),
+    "service/process/deliveries.py": (
+        "tests/operations/test_deliveries.py",
+        "tests/operations/test_bunches.py",
+        "tests/operations/test_news.py",
+    ),
     "service/process/redelivery.py": ("tests/operations/test_redelivery.py",),
     "service/process/presence.py": (
         "tests/operations/test_starts.py",

@@ -255,7 +255,7 @@ class Landing:
         number, head = await stage.open({"a.txt": "a\n"})
         built = await stage.provider.build(stage.request((number, head)))
         await stage.provider.advance(stage.advancing(built.tip, built.branch))
-        landed = LandedPull(number, head, built.tip, "main")
+        landed = LandedPull(number, head, built.tip, "main", "main")
         assert await stage.provider.settle_merged(stage.repo, landed)
 
     async def test_an_advance_onto_another_branch_is_explained_and_closed_once(self, stage):
@@ -269,7 +269,7 @@ class Landing:
         )
         assert isinstance(await stage.provider.advance(landing), Merged)
         for _ in range(2):
-            landed = LandedPull(number, head, built.tip, "release")
+            landed = LandedPull(number, head, built.tip, "release", "release")
             assert not await stage.provider.settle_merged(stage.repo, landed)
         assert not stage.issue(number).open
         assert len(stage.comments(number)) == 1

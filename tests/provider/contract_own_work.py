@@ -34,14 +34,14 @@ class OwnWork:
     async def test_what_our_app_closed_after_its_landing_is_ours_with_its_commit(self, stage):
         number, head = await stage.open({"a.txt": "a\n"})
         tip = stage.tip()
-        landed = LandedPull(number, head, tip, "main", may_show=False)
+        landed = LandedPull(number, head, tip, "main", "main", may_show=False)
         assert not await stage.provider.settle_merged(stage.repo, landed)
         assert await stage.provider.landed_by_us(stage.repo, number) == LandedByUs(tip)
 
     async def test_a_commit_that_another_names_in_our_words_is_not_taken(self, stage):
         number, head = await stage.open({"a.txt": "a\n"})
         tip = stage.tip()
-        landed = LandedPull(number, head, tip, "main", may_show=False)
+        landed = LandedPull(number, head, tip, "main", "main", may_show=False)
         await stage.provider.settle_merged(stage.repo, landed)
         words = f"<!-- headgate:reply landed-{'0' * 40} -->"
         await stage.act("comment", number=number, body=words)

@@ -452,7 +452,8 @@ async def _settle(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> N
     if entry.landed_sha is not None and (may_show or is_update):
         provider = runtime.providers[queue.repo.host]
         sha = entry.landed_sha
-        pull = LandedPull(entry.pr, entry.head, sha, queue.branch, may_show)
+        base = entry.facts.base
+        pull = LandedPull(entry.pr, entry.head, sha, queue.branch, base, may_show)
         await provider.settle_merged(queue.repo, pull)
 
 

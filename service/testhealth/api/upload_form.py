@@ -12,7 +12,7 @@ from email.parser import HeaderParser
 
 from aiohttp import web
 
-from service.errors import FieldError, Malformed
+from service.errors import FieldError, Invalid, Malformed
 from service.http import intake
 from service.http.errors import HttpRefused
 from service.http.intake import Intake, Schema
@@ -148,6 +148,11 @@ CODEOWNERS_BYTES_MAX = 3 * 1024 * 1024
 FILES_MAX = 100
 FILE_NAME_MAX = 1000
 
+NO_FILE = (
+    "/file is missing: send each report as a part with a file name, or say in `runner_ends` how"
+    " the runner ended."
+)
+
 PARTS_MAX = 200
 PARTS = (METADATA, FILE, CODEOWNERS)
 
@@ -237,11 +242,7 @@ def _files(parts: Sequence[Part], *, is_packed: bool, is_needed: bool) -> tuple[
     """The reports, each with its name; at least one if `is_needed`."""
     files = [each for each in parts if each.name == FILE]
     if not files and is_needed:
-        raise _faulty(
-            FILE,
-            "missing",
-            "is required: a part with a file name, unless `runner_ends` says something",
-        )
+        raise Invalid(NO_FILE, code="no_results", members={"files": []})
     if len(files) > FILES_MAX:
         raise _faulty(FILE, "length", f"must come {FILES_MAX} times at most")
     faults = tuple(

@@ -212,7 +212,7 @@ async def test_metadata_that_is_no_json_has_a_place(client):
 async def test_the_form_is_a_form_with_metadata_first(client):
     assert (await client.post(NAME, about(client))).is_problem(415, "unsupported_media_type")
     answer = await send(client, about(client))
-    assert answer.is_problem(400, "invalid_field")
+    assert answer.is_problem(422, "no_results")
     broken = await send_bytes(client, b"--between\r\nnothing")
     assert broken.is_problem(400, "bad_request")
     answer = await send_bytes(client, b"x", **{"Content-Encoding": "br"})
