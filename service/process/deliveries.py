@@ -286,7 +286,7 @@ def _again(runtime: Runtime, row: ClaimedDelivery, trouble: Exception) -> _Again
     """Decide when a delivery that met trouble is tried again."""
     now = runtime.clock.now()
     age = now - row.delivery.received_at
-    before = row.attempts - 1
+    is_young, before = age < WAITS_FOR, row.attempts - 1
     later = now + min(timedelta(seconds=2.0 ** min(row.attempts, 10)), LATEST)
     match trouble:
         case DatabaseUnavailable():
@@ -296,11 +296,11 @@ def _again(runtime: Runtime, row: ClaimedDelivery, trouble: Exception) -> _Again
             # What it is about is looked for again: the branch may have another queue by now.
             return _Again(now, row.attempts, trouble.detail)
         case Unavailable() | AppRefused() | Suspended():
-            if age < WAITS_FOR:
+            if is_young:
                 # No attempt is counted, so its age makes the pauses longer.
                 later = now + min(max(age, FIRST_PAUSE), LATEST)
             at = max(trouble.retry_at, later) if isinstance(trouble, Unavailable) else later
-            return _Again(at, before if age < WAITS_FOR else row.attempts, trouble.message)
+            return _Again(at, before if is_young else row.attempts, trouble.message)
         case ProviderError():
             return _Again(later, row.attempts, trouble.message)
         case _:

@@ -82,6 +82,12 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         ),
     },
     "service/process/deliveries.py": {
+        "accept: stored is not None and (not stored.is_awaited) -> stored is not None": (
+            "The worker wakes, and finds nothing that is due."
+        ),
+        "_claim: False -> True": "The worker looks once more, and finds nothing.",
+        "_act: heard.signals or translator(heard.row.delivery) -> "
+        "translator(heard.row.delivery)": "The same signals again; it saves the work.",
         "_is_silent: translator is not None and (not translator(delivery)) -> "
         "not translator(delivery)": "To call None is a mistake, after which it is stored as well.",
     },

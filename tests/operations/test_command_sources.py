@@ -54,22 +54,22 @@ async def test_only_the_comment_that_submitted_gets_a_reaction_at_the_end(
 
 
 @pytest.mark.parametrize(
-    ("source", "setting", "replied", "counts"),
+    ("source", "setting", "ends"),
     [
-        (AskSource.COMMENT, "", 1, False),
-        (AskSource.COMMENT, "shadow", 0, True),
-        (AskSource.COMMENT, "foreign_commands_enabled", 0, True),
-        (AskSource.PROVIDER_QUEUE, "", 0, False),
-        (AskSource.PROVIDER_QUEUE, "shadow", 0, True),
-        (AskSource.PROVIDER_QUEUE, "foreign_commands_enabled", 0, False),
+        (AskSource.COMMENT, "", (1, False)),
+        (AskSource.COMMENT, "shadow", (0, True)),
+        (AskSource.COMMENT, "foreign_commands_enabled", (0, True)),
+        (AskSource.PROVIDER_QUEUE, "", (0, False)),
+        (AskSource.PROVIDER_QUEUE, "shadow", (0, True)),
+        (AskSource.PROVIDER_QUEUE, "foreign_commands_enabled", (0, False)),
     ],
 )
 async def test_a_command_of_another_queue_counts_where_a_setting_says_so(
-    runtime: Runtime, queue: QueueRef, source: AskSource, setting: str, replied: int, counts: bool
+    runtime: Runtime, queue: QueueRef, source: AskSource, setting: str, ends: tuple[int, bool]
 ):
     """The provider's own queue is used by a button, and nobody waits for a word of ours."""
     if setting:
         await queues.update(runtime, queue, QueueRequest({setting: True}), SYSTEM)
     await asked(runtime, queue, ADDED, source)
-    assert len(await runtime.store.read(replies)) == replied
-    assert (NUMBER in (await turn.value(runtime, queue.id)).entries) is counts
+    replied = len(await runtime.store.read(replies))
+    assert (replied, NUMBER in (await turn.value(runtime, queue.id)).entries) == ends

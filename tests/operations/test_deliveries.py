@@ -144,6 +144,33 @@ async def test_an_outage_takes_no_attempt_from_what_comes_after_it(
     assert await runtime.store.read(stored) == ("poisoned", "push lacks something.")
 
 
+async def test_a_day_after_it_came_each_try_counts(runtime: Runtime, clock: WaitingClock):
+    def away(_: Delivery) -> tuple[Signal, ...]:
+        raise Unavailable("The provider is away.", clock.now())
+
+    faulty = translating(runtime, away)
+    await accepted(faulty)
+    await clock.sleep(deliveries.WAITS_FOR.total_seconds())
+    for _ in range(deliveries.ATTEMPTS_MAX):
+        assert (await runtime.store.read(stored))[0] == "open"
+        await worked_on(faulty, clock)
+    assert (await runtime.store.read(stored))[0] == "poisoned"
+
+
+async def test_one_that_is_parked_leaves_its_lane_to_the_next(
+    runtime: Runtime, clock: WaitingClock
+):
+    await accepted(translating(runtime, unreadable))
+    next_one = Delivery(HOST, "guid-2", "push", None, "1", b"{}", clock.now())
+    assert await deliveries.accept(translating(runtime, unreadable), next_one)
+    for _ in range(deliveries.ATTEMPTS_MAX):
+        (row,) = (await deliveries.claim(runtime, 8)).rows
+        await deliveries.interrupted(runtime, row, KeyError("a mistake of ours"))
+        await wait_for_next(runtime, clock)
+    (row,) = (await deliveries.claim(runtime, 8)).rows
+    assert [one.delivery.id for one in row.deliveries] == ["guid-2"]
+
+
 async def test_one_that_meets_a_mistake_of_ours_is_parked_after_five_attempts(
     runtime: Runtime, clock: WaitingClock
 ):
