@@ -44,7 +44,7 @@ STYLES: Mapping[str, str] = {
     "DRAINING": "yellow",
 }
 MET, OPEN = "green", "yellow"
-# A condition that is met without being true has a mark of its own.
+# A condition that counts although it is not met has a mark of its own.
 CONDITION_GLYPHS: Mapping[str, str] = {"met": "✓", "skipped": "⊘", "excused": "!", "unknown": "?"}
 # While these last, conditions say how the required checks proceed.
 PROCEEDING = frozenset({"PENDING", "TESTING"})

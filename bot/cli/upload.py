@@ -263,24 +263,24 @@ def _run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) ->
 
 
 def _log_ends(ends: Sequence[Json]) -> list[str]:
-    """Log the ends of runners that no report shows; return them."""
-    told = list(dict.fromkeys(runner_ends.sentences(ends)))
-    for sentence in told:
+    """Log the ends of runners that no report shows; return these sentences."""
+    sentences = list(dict.fromkeys(runner_ends.sentences(ends)))
+    for sentence in sentences:
         log(f"{sentence.rstrip('.')}.")
-    return told
+    return sentences
 
 
 def _send_end(wanted: Upload, reports: Reports) -> None:
-    """Upload how the runner ended without a report, so that people read it; nothing depends on it.
+    """Upload how the runner ended where it could write no report, for people to read.
 
-    A runner that was killed could write no report.
+    The exit code does not depend on it.
     """
-    told = Outcome()
+    outcome = Outcome()
     try:
-        send(wanted, reports, told)
+        send(wanted, reports, outcome)
     except RequestFailed as failed:
-        log(f"how it ended was not sent: {failed.reason.rstrip('.')}.")
-    _log_pages(told)
+        log(f"the end of the test runner was not sent: {failed.reason.rstrip('.')}.")
+    _log_pages(outcome)
 
 
 def _log_ending(outcome: Outcome, ending: Ending) -> None:

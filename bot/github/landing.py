@@ -202,7 +202,7 @@ class Landing:
         if GitHub does not name the commit later either, which its schema allows:
         https://docs.github.com/en/graphql/reference/objects#pullrequest
         """
-        # As old may be what the reads show, which may have to wait for a limit.
+        # What the reads show may be as old as this: a later one may have to wait for a limit.
         asked_at = client.clock.now()
         await stacks.check_not_pending(client, request.number)
         facts = await self._pulls.pull_request_now(client, request.number)

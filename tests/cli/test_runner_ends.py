@@ -164,7 +164,7 @@ def test_an_odd_end_is_sent_without_a_report_and_changes_no_exit_code(api, capsy
     assert [(each["runner_ends"], each["files"]) for each in asked] == [([KILLED], {})]
     said = capsys.readouterr().err
     assert ("results: https://headgate.test/octo/1" in said) == is_taken
-    assert ("how it ended was not sent" in said) != is_taken
+    assert ("the end of the test runner was not sent" in said) != is_taken
     assert said.endswith("the command was ended by signal 9: exit code 137.\n")
 
 

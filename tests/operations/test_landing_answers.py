@@ -19,7 +19,7 @@ from service.database.database import Store, open_store
 from service.database.outbox import Lane
 from service.mergequeue.engine.config import Toggle
 from service.mergequeue.engine.model import Hold, LandMode, MergeQueue
-from service.mergequeue.engine.outputs import Step, Tell
+from service.mergequeue.engine.outputs import Land, Step, Tell
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind
 from service.mergequeue.landing_records import LandingState
@@ -162,14 +162,20 @@ async def test_a_landing_whose_answer_was_lost_is_read_back_and_lifts_its_hold_a
     assert [hold.reason for hold in (await unit.value()).holds] == [HoldReason.CI_UNHEALTHY]
 
 
-async def test_a_call_that_may_still_be_carried_out_is_not_recorded_as_refused(stage, runtime, one):
-    unit = await one()
+async def paused_without_an_answer(stage: Stage, unit: Unit) -> Land:
+    """Lose the answer to a landing, and pause its queue: a second try has no permit."""
     action = await unit.land([1], LandMode.CALL)
     await stage.fault("reset_before", **MERGE_CALL)
     for _ in range(2):
         with pytest.raises(OutcomeUnknown):
-            await landing.land(runtime, unit.queue, action)
+            await landing.land(unit.runtime, unit.queue, action)
         await change(unit, state=QueueState.PAUSED)
+    return action
+
+
+async def test_a_call_that_may_still_be_carried_out_is_not_recorded_as_refused(stage, runtime, one):
+    unit = await one()
+    action = await paused_without_an_answer(stage, unit)
     # GitHub may carry out a call whose connection was cut.
     (step,) = action.steps
     late = MergeRequest(
@@ -185,12 +191,7 @@ async def test_a_call_that_was_lost_is_recorded_as_refused_when_its_permit_has_e
     stage, runtime, one
 ):
     unit = await one()
-    action = await unit.land([1], LandMode.CALL)
-    await stage.fault("reset_before", **MERGE_CALL)
-    for _ in range(2):
-        with pytest.raises(OutcomeUnknown):
-            await landing.land(runtime, unit.queue, action)
-        await change(unit, state=QueueState.PAUSED)
+    action = await paused_without_an_answer(stage, unit)
     stage.clock.advance(landing.PERMIT_FOR.total_seconds())
     await landing.land(runtime, unit.queue, action)
     assert [(one.state, one.evidence) for one in await unit.records()] == [

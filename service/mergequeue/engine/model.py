@@ -530,7 +530,7 @@ class ShadowTime:
 class Turns:
     """The turn that the starts of one priority have reached (docs/design/fair-shares.md 1).
 
-    `agents` counts apart where these have shares of their own; `is_agent_last`: so the last start.
+    `agents` counts apart where they have their own shares; `is_agent_last` says who started last.
     """
 
     priority: int

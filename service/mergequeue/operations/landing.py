@@ -155,7 +155,7 @@ async def _stop(runtime: Runtime, attempt: Attempt, stop: LandStop) -> None:
     Raises OutcomeUnknown while the provider may still carry out one whose answer was lost.
     """
     if any(row.state in _MAYBE_SENT for row in attempt.records):
-        # Asked before the look, which may have to wait: what it shows may be as old as this.
+        # Before the look: what it shows may be as old as its beginning, and it may have to wait.
         may_come = await runtime.store.read(_may_come, runtime, attempt)
         merged = await permits.read_back(runtime, attempt)
         if merged is not None:
